@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from yomi.language import tr
+from yomi.nets.katago.human_profile import check_profile
 from yomi.nets.settings import OptionError, Setting, Usi, Value, choice, did_you_mean, flag, number, option, rows_of
 
 __all__ = ["TABLE", "OptionError", "Options", "Setting", "Value", "find"]
@@ -26,10 +27,13 @@ GO, SHOGI = ("go",), ("shogi",)
 NOT_FOR_ANALYSIS = (
     *("analysis_ignore_pre_root_history", "analysis_wide_root_noise"),
     *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
-    *("root_noise", "root_noise_total", "level"),
+    *("root_noise", "root_noise_total", "level", "temperature_only_below"),
+    *("human_move_share", "human_ignore_pass", "human_move_tolerance"),
 )
 # Go: defaults in commands that analyze positions, as in KataGo's analysis engine.
 ANALYSIS_DEFAULTS: dict[str, Value] = {"ignore_pre_root_history": True, "wide_root_noise": 0.04}
+# Options that need the network of --human-net.
+FOR_HUMAN_NET = ("human_move_share", "human_ignore_pass", "human_move_tolerance")
 MAX_KOMI = 400.0
 # Twice dlshogi's 1.44, because yomi's values go from -1 to 1. Also the meaning of none in shogi.
 SHOGI_C_PUCT = 2.88
@@ -188,6 +192,18 @@ class Options(SearchOptions):
         more="If neither has values (Aya's policy network alone), rollouts evaluate positions. Shogi: an NNUE"
         " evaluation (nn.bin), with a search at each leaf.",
     )
+    human_net: str | None = option(
+        None, "imitate people with this human-SL network of KataGo beside --net", NETWORK, kind="file", live=False,
+        more="KataGo's `-human-model`. Analyses report its policy (`humanPolicy`); human_move_share lets it choose.",
+        games=GO,
+    )
+    human_profile: str | None = option(
+        None, "choose the players that a human-SL network imitates", NETWORK, kind="own", read=check_profile,
+        word="PROFILE", unset="no profile",
+        more="rank_20k to rank_9d: players of a rank. preaz_20k to preaz_9d: before AlphaZero. rank_5k_2d: Black 5 kyu,"
+        " White 2 dan. proyear_1800 to proyear_2023: professionals of a year.",
+        katago="humanSLProfile", games=GO,
+    )
     fv_scale: int = number(
         24, 1, 128, "divide the output of an NNUE evaluation by this number", NETWORK, live=False,
         more="The file's author names it (SuishoPetite, Suisho5: 24).", games=SHOGI, usi=Usi("FV_SCALE"),
@@ -339,6 +355,24 @@ class Options(SearchOptions):
     )
     temperature_moves: int = number(
         0, 0, 10000, "use the temperature for this many moves from the start; 0: for all", PLAY
+    )
+    temperature_only_below: float = number(
+        1.0, 0, 1, "apply the temperature only to moves less likely than this", PLAY,
+        more="1: to all moves. More likely moves keep their shares among themselves.",
+        katago="chosenMoveTemperatureOnlyBelowProb",
+    )
+    human_move_share: float = number(
+        0.0, 0, 1, "choose moves by the human-SL network's policy, by this share", PLAY,
+        more="The rest is the search's choice. Imitation also needs a temperature, such as 0.8.",
+        katago="humanSLChosenMoveProp", games=GO,
+    )
+    human_ignore_pass: bool = flag(
+        False, "let the search alone decide about passes when people are imitated", PLAY,
+        katago="humanSLChosenMoveIgnorePass", games=GO,
+    )
+    human_move_tolerance: float = number(
+        1e9, 0.0001, 1e9, "play human moves less often that lose more utility than this", PLAY,
+        more="Each loss of this much divides a move's share by 2.7.", katago="humanSLChosenMovePiklLambda", games=GO,
     )
     cleanup: bool = flag(
         False, "capture all dead stones before passing", PLAY,
@@ -497,6 +531,11 @@ def find(name: str, game: str | None = None) -> Setting:
     if key not in rows:
         raise OptionError(tr("unknown option {name}", name=repr(name)) + did_you_mean(key, rows))
     return rows[key]
+
+
+def without_human_net(katago: str) -> str:
+    """Return KataGo's message for a setting that needs the network of --human-net."""
+    return f"Provided parameter {katago} but no human model was specified (e.g -human-model b18c384nbt-humanv0.bin.gz)"
 
 
 def read_config(path: Path, game: str = "") -> dict[str, Value]:

@@ -32,8 +32,8 @@ class Builder(Protocol[M, V]):
     def pool(self, source: M) -> V:
         """Return the sums over the points of each channel, then the maxima."""
 
-    def dense(self, source: V, matrix: FloatArray, norm: Norm) -> V:
-        """Return norm(source @ matrix) for a matrix [in, out]."""
+    def dense(self, source: V, matrix: FloatArray, norm: Norm, onto: V | None = None) -> V:
+        """Return norm(source @ matrix + onto) for a matrix [in, out]."""
 
     def value(self, vector: V) -> None:
         """Use a vector as the value outputs, followed by the misc outputs if there are any."""

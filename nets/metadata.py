@@ -24,7 +24,7 @@ KATAGO_FEATURES = "katago-v7"
 
 # Increase it with every change of the ONNX files that `yomi.nets.katago` writes: cached files of other versions are
 # ignored.
-KATAGO_CONVERTER_VERSION = 5
+KATAGO_CONVERTER_VERSION = 6
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class NetworkInfo:
     misc_channels: int  # 4, or 6 with the short-term errors
     # Whether the area planes were trained with multi-stone suicide as legal.
     prefer_pass_alive_under_suicide_rules: bool = False
-    meta_input: bool = False  # whether there is an input `meta` [B, 192]
+    meta_input: bool = False  # whether 192 metadata of human-SL networks follow the 19 numbers of `global`
     # Factors of the raw outputs, by the names of `yomi.nets.katago.network.OutputScales`.
     scales: Mapping[str, float] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)  # meaning of each output, as text

@@ -40,6 +40,7 @@ EXPECTED = {
     "flag": "true or false",
     "file": "a file",
     "text": "text",
+    "own": "text",
 }
 KINDS = {"bool": "flag", "int": "int", "float": "real", "str": "text"}  # by the types of fields
 

@@ -58,8 +58,8 @@ examples:
 
 In KaTrain enter such a line under General Settings as the override for the engine's command. On Linux and macOS write
 exec before it (exec /path/to/yomi analysis), because KaTrain otherwise hangs when it restarts the engine. Clients may
-add KataGo's flags -model, -override-config, -analysis-threads and -quit-without-waiting. A query without maxVisits gets
-500 visits, unless --visits, --playouts or --seconds are set. The protocol: docs/ANALYSIS.md.
+add KataGo's flags -model, -human-model, -override-config, -analysis-threads and -quit-without-waiting. A query without
+maxVisits gets 500 visits, unless --visits, --playouts or --seconds are set. The protocol: docs/ANALYSIS.md.
 """
 
 DEFAULT_VISITS = 500
@@ -104,6 +104,7 @@ def _add_analysis(parser: argparse.ArgumentParser) -> None:
     text = "change settings by KataGo's names, as in overrideSettings"
     parser.add_argument(*override_flags, default="", metavar="KEY=VALUE,...", help=text)
     parser.add_argument("-model", dest="net", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("-human-model", dest="human_net", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     defaults = {"visits": DEFAULT_VISITS, **ANALYSIS_DEFAULTS}
     add_options(parser, GO, leave_out=(*NOT_FOR_ANALYSIS, "komi"), defaults=defaults)
 

@@ -164,7 +164,7 @@ def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | No
     `places`: for errors, the place of each option that is not a flag.
     """
     places = places or {}
-    for name, path in (("net", options.net), ("value_net", options.value_net)):
+    for name, path in (("net", options.net), ("value_net", options.value_net), ("human_net", options.human_net)):
         if path is not None and (fault := network_fault(path, game.name, game.networks)):
             raise CliError(f"{places.get(name, TABLE[name].flag)} {path}: {fault}")
     if found := game.find_fault(options):

@@ -24,7 +24,7 @@ FOREIGN_FLAGS = {
     "-config": "remove KataGo's -config, whose files yomi does not read: use flags such as --visits 500, or"
     " --config FILE with a TOML file (docs/OPTIONS.md)",
     "-model": "use --net FILE for KataGo's -model",
-    "-human-model": "remove KataGo's -human-model: yomi has no human model",
+    "-human-model": "use --human-net FILE for KataGo's -human-model",
     "-override-config": "only yomi analysis reads KataGo's -override-config: use flags such as --visits 500",
     "-override-version": "remove KataGo's -override-version",
     "--level": "yomi play, gtp and usi have levels of strength: yomi play GAME --level 1 to 10",

@@ -298,6 +298,29 @@ class WithValues:
         self.network.close()
 
 
+class WithHuman:
+    """A network for the search, with a second network on the same device that predicts the moves of people."""
+
+    def __init__(self, network: Evaluator, human: NetworkEvaluator) -> None:
+        self.network = network
+        self.human = human
+        self.inputs, self.batch_size = network.inputs, network.batch_size
+
+    @property
+    def description(self) -> str:
+        return f"{self.network.description}, moves of people by {self.human.description}"
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        self.network.evaluate(batch, rows)
+
+    def bind(self, batch: Batch) -> Calls | None:
+        return self.network.bind(batch)
+
+    def close(self) -> None:
+        self.human.close()
+        self.network.close()
+
+
 def recognise(formats: Sequence[type[FileFormat]], path: Path, size: BoardSize) -> FileFormat:
     """Return the network in a file, of the first format that knows the file.
 

@@ -32,6 +32,7 @@ from yomi.language import encodes, tr
 from yomi.native.go import board as native
 from yomi.native.go import rules as kernels
 from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE
+from yomi.nets.katago.human_profile import HumanProfile
 
 SNAPSHOT_INTERVAL = 8  # moves between stored positions: undo replays at most 7 moves, and 400 moves use 1.4 MB
 
@@ -61,6 +62,7 @@ class GoGame:
     setup: list[tuple[int, int]]  # (color, point) of the initial position's stones with handicap stones, in board order
     handicap: int  # number of stones from `place_handicap`
     initial_side: int  # side to move in the initial position
+    human_profile: HumanProfile | None  # the players that a human-SL network imitates; see `imitate`
     position: Any
     history: "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 
@@ -84,6 +86,7 @@ class GoGame:
         self._initial_prisoners = (0, 0)
         self._kept_handicap: int | None = None
         self._hides_moves = False
+        self.human_profile = None
         self._record = np.zeros(1, POSITION_DTYPE)
         self._snapshots: list[Any] = []
         self.position = self._record[0]
@@ -114,7 +117,7 @@ class GoGame:
         """Games with equal keys differ only in their moves, so they may share a search tree."""
         komi = float(self.position["komi"])
         initial = (tuple(self.setup), self.initial_side, self._initial_prisoners)
-        return (self.board, self.rules, komi, *initial, self._hides_moves)
+        return (self.board, self.rules, komi, *initial, self._hides_moves, self.human_profile)
 
     def captures(self, color: int) -> int:
         """Return the number of stones that `color` has captured."""
@@ -195,6 +198,14 @@ class GoGame:
     def push(self, move: int) -> None:
         """Play a move of the side to move, or raise IllegalMove."""
         self.play(self.side_to_move, move)
+
+    def imitate(self, profile: HumanProfile | None) -> None:
+        """Let human-SL networks imitate these players. Meant for copies that are searched, as `hide_history`."""
+        self.human_profile = profile
+        pos = self.position
+        pos["human_source"] = 0 if profile is None else profile.source
+        if profile is not None:
+            pos["human_rank"], pos["human_date"] = (profile.black_rank, profile.white_rank), profile.days
 
     def turn_to(self, color: int) -> None:
         """Set the side to move, without recording a move. `undo` forgets it; `play` sets it by itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -85,15 +86,16 @@ class KataGo(Format):
                 f"{self.path}: {info.policy_channels} policy and {info.misc_channels} misc channels found, "
                 f"expected at least 1 and {misc}"
             )
-        meta = (Feed("meta", (META_CHANNELS,)),) if info.meta_input else ()
-        self.feeds = Feed("spatial", (SPATIAL_CHANNELS, rows, columns)), Feed("global", (GLOBAL_CHANNELS,)), *meta
+        numbers = GLOBAL_CHANNELS + (META_CHANNELS if info.meta_input else 0)
+        self.feeds = Feed("spatial", (SPATIAL_CHANNELS, rows, columns)), Feed("global", (numbers,))
         self.output_shapes = (info.policy_channels, area + 1), (3,), (info.misc_channels,), (area,)
         return self
 
     @property
     def spec(self) -> GameSpec:  # type: ignore[override]
-        areas = self.info.prefer_pass_alive_under_suicide_rules
-        return go_spec(*sides(self.size), suicide_areas=areas, judges_agreement=True)
+        info = self.info
+        areas = info.prefer_pass_alive_under_suicide_rules
+        return go_spec(*sides(self.size), suicide_areas=areas, judges_agreement=True, metadata=info.meta_input)
 
     def onnx_file(self) -> Path:
         """Return the file, converted to ONNX if it is KataGo's. Raises EvaluatorError if its inputs do not fit."""
@@ -146,7 +148,10 @@ class KataGo(Format):
 def encode(
     spec: GameSpec, rows: Sequence[tuple[Any, npt.NDArray[np.uint64], int]]
 ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
-    """Return planes [B, 22, N, N], numbers [B, 19] and legal moves [B, A + 1] of (position, history, symmetry) rows."""
+    """Return planes [B, 22, N, N], numbers [B, 19 or more] and legal moves [B, A + 1].
+
+    The rows are (position, history, symmetry).
+    """
     planes = np.zeros((len(rows), *spec.planes_shape), np.float32)
     extras = np.zeros((len(rows), *spec.extras_shape), np.float32)
     legal = np.zeros((len(rows), spec.policy_size), np.bool_)
@@ -159,8 +164,12 @@ def encode(
 
 
 def raw_outputs(network: NetworkEvaluator, planes: FloatArray, extras: FloatArray) -> RawOutputs:
-    """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]."""
-    return RawOutputs(*network.run(planes, extras))
+    """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19], or with metadata [B, 19 + 192].
+
+    A human-SL network reads missing metadata as zeros.
+    """
+    missing = math.prod(network.spec.extras_shape) - extras.shape[1]
+    return RawOutputs(*network.run(planes, np.pad(extras, ((0, 0), (0, missing)))))
 
 
 def make_program(network: KataGoNetwork, size: int, precision: str) -> Program:
@@ -173,7 +182,7 @@ def make_program(network: KataGoNetwork, size: int, precision: str) -> Program:
     """
     if not MIN_SIZE <= size <= MAX_SIZE:
         raise EvaluatorError(f"board size {size} found, expected {MIN_SIZE} to {MAX_SIZE}")
-    builder = ProgramBuilder(size, SPATIAL_CHANNELS, GLOBAL_CHANNELS, precision=precision)
+    builder = ProgramBuilder(size, SPATIAL_CHANNELS, network.global_channels, precision=precision)
     write_program(network, size, builder)
     return builder.build()
 

@@ -255,8 +255,8 @@ class Player(abc.ABC, Generic[G]):
         if not report.moves:
             return Decision(self._fallback_move(turn) if turn.forced is None else turn.forced, report=report)
         temperature = temperature_at(turn.root.ply, options.temperature, options.temperature_moves)
-        drawn = self._draw(report, temperature)
-        pv = next(move.pv for move in report.moves if move.move == drawn)
+        drawn = self._draw(turn, report, temperature)
+        pv = next((move.pv for move in report.moves if move.move == drawn), (drawn,))
         resigns = not (request.infinite or request.is_pondering) and self._resigns(turn, report)
         return Decision(drawn, resigns, ponder=pv[1] if len(pv) > 1 else None, report=report)
 
@@ -301,8 +301,8 @@ class Player(abc.ABC, Generic[G]):
         count = self._lost.count(root.side_to_move, root.ply, is_lost)
         return options.resign and count >= options.resign_moves and self._may_resign(root, report)
 
-    def _draw(self, report: SearchReport, temperature: float) -> int:
-        return choose(report, temperature, self._rng)
+    def _draw(self, turn: Turn[G], report: SearchReport, temperature: float) -> int:
+        return choose(report, temperature, self._rng, turn.options.temperature_only_below)
 
     def end_background(self) -> None:
         """End a background search. Its error, if any, goes to the log."""

@@ -169,13 +169,13 @@ def wait_for_end(search: PositionSearch) -> SearchReport:
     return search.report()
 
 
-def choose(report: SearchReport, temperature: float, rng: np.random.Generator) -> int:
-    """Return the best move of a report with moves, or a move drawn by visits at a temperature above 0."""
+def choose(report: SearchReport, temperature: float, rng: np.random.Generator, only_below: float = 1.0) -> int:
+    """Return the best move of a report with moves, or a move drawn by visits at a temperature above 0; see `draw`."""
     if temperature <= 0.0:
         return report.moves[0].move
     moves = report.candidates
     visits = np.array([move.visits for move in moves], np.float64)
-    return moves[draw(visits, temperature, rng)].move
+    return moves[draw(visits, temperature, rng, only_below)].move
 
 
 def temperature_at(ply: int, temperature: float, temperature_moves: int) -> float:

@@ -152,12 +152,18 @@ def wanted_weights(children: npt.NDArray[Any], factor: float) -> npt.NDArray[np.
     return np.clip(wanted, 0.0, weight)
 
 
-def draw(counts: npt.NDArray[np.float64], temperature: float, rng: np.random.Generator) -> int:
-    """Return an index drawn in proportion to counts ** (1 / temperature). Temperatures near 0 select a maximum."""
-    if temperature < COLD:
+def draw(counts: npt.NDArray[np.float64], temperature: float, rng: np.random.Generator, only_below: float = 1.0) -> int:
+    """Return an index drawn in proportion to counts ** (1 / temperature). Temperatures near 0 select a maximum.
+
+    Counts above the share `only_below` of the sum keep their proportions; smaller ones are changed from there.
+    """
+    if temperature < COLD and only_below >= 1.0:
         shares = (counts == counts.max()).astype(np.float64)
     else:
-        shares = (counts / counts.max()) ** (1.0 / temperature)
+        start = min(only_below * counts.sum() / counts.max(), 1.0)
+        shares = counts / counts.max()
+        low = shares < start
+        shares[low] = start * (shares[low] / start) ** (1.0 / max(temperature, COLD))
     sums = shares.cumsum()  # Generator.choice checks its arguments for longer than it draws
     return int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
 

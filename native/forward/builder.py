@@ -508,15 +508,16 @@ class ProgramBuilder:
 
     # Vectors
 
-    def dense(self, source: Vector, matrix: FloatArray, norm: Norm) -> Vector:
+    def dense(self, source: Vector, matrix: FloatArray, norm: Norm, onto: Vector | None = None) -> Vector:
         spaced = np.zeros((source.padded, matrix.shape[1]), np.float32)
         spaced[source.places] = matrix
         target = self._vector(matrix.shape[1])
         self._append(
             program.DENSE,
-            vectors={"source": source, "target": target},
+            vectors={"source": source, "target": target, **({"vector": onto} if onto else {})},
             depth=source.padded,
             channels=target.padded,
+            residual=int(onto is not None),
             weights=self._constant(pack(spaced)),
             norms=self._norms([(matrix.shape[1], norm)]),
         )

@@ -46,7 +46,7 @@ OP_DTYPE = np.dtype(
             "target",  # map or vector in the scratch; for outputs a channel
             "channels",  # of the target
             "stream",  # map in the scratch that receives the sum before scale and shift; -1: none
-            "residual",  # 1: add the stream's old content to the sum
+            "residual",  # 1: add the stream's old content (DENSE: the vector) to the sum
             "vector",  # vector in the scratch, added to each point
             "weights",
             "scale",
@@ -308,7 +308,8 @@ def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
     factors, panels = w + op.weights * 4, op.channels // PANEL
     multiply(FLOATS, s + op.source * 4, op.depth * 4, rows, factors, op.depth, panels, target, point)
     scale, shift, floor = w + op.scale * 4, w + op.shift * 4, w + op.floor * 4
-    finish(target, point, rows, op.channels, scale, shift, floor, target, point, 0, 0, 0)
+    residual = s + op.vector * 4 if op.residual != 0 else 0
+    finish(target, point, rows, op.channels, scale, shift, floor, target, point, residual, 0, 0)
     activate(op.activation, target, point, rows, op.channels)
 
 

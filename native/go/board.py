@@ -55,6 +55,10 @@ POSITION_DTYPE = np.dtype(
         ("tax", np.uint8),
         ("friendly_pass", np.uint8),  # rule: a pass may be answered by one that ends the game (friendlyPassOk)
         ("finished", np.uint8),  # NOT_FINISHED, TWO_PASSES, ...: how this board ended the game
+        # The players that a human-SL network imitates; see yomi.native.go.metadata.
+        ("human_source", np.uint8),  # origin of their games; 0: no profile
+        ("human_rank", np.uint8, (2,)),  # of Black and White: 1 for 9d, 9 for 1d, 10 for 1k, ...
+        ("human_date", np.int32),  # of the games, in days since 1970-01-01
         ("recent_valid", np.uint8),  # number of recent moves that may be encoded: those since a game's end
         ("simple_ko", np.uint16),  # point that may not be retaken now, or NO_POINT
         ("recent_move", np.uint16, (RECENT,)),  # newest first, or NO_POINT
@@ -164,6 +168,10 @@ def copy(target, source):  # type: ignore[no-untyped-def]
     target.tax = source.tax
     target.friendly_pass = source.friendly_pass
     target.finished = source.finished
+    target.human_source = source.human_source
+    target.human_rank[0] = source.human_rank[0]
+    target.human_rank[1] = source.human_rank[1]
+    target.human_date = source.human_date
     target.recent_valid = source.recent_valid
     target.simple_ko = source.simple_ko
     target.komi = source.komi

@@ -21,6 +21,7 @@ from yomi.native.go.board import (
     row_of,
 )
 from yomi.native.go.ladder import load_colors, read_ladders
+from yomi.native.go.metadata import write_metadata
 from yomi.native.go.rules import BANNED, legality, repeats_pass
 from yomi.native.go.scratch import LADDER_TABLE
 from yomi.native.jit import inlined, kernel
@@ -252,7 +253,7 @@ def write_bits(pos, history, symmetry, scratch, bits, globals_):  # type: ignore
         symmetry: 0 to 7.
         scratch: a record of SCRATCH_DTYPE of this thread.
         bits: uint64[packed_words(22 * columns * rows)], all written.
-        globals_: float32[19], all written.
+        globals_: float32[19], all written; for human-SL networks float32[19 + METADATA].
     """
     size, height = np.int64(pos.size), np.int64(pos.height)
     area = U(size * height)
@@ -277,6 +278,8 @@ def write_bits(pos, history, symmetry, scratch, bits, globals_):  # type: ignore
             owned = scratch.owned_black if mine else scratch.owned_white
             _write_set(owned, words, scratch.seen, view, (U(18) + side) * area, bits)
     _write_globals(pos, (pos.passes >= 1 or repeated) and not hidden, globals_)
+    if globals_.size > GLOBALS:
+        write_metadata(pos, GLOBALS, globals_)
 
 
 @kernel

@@ -9,6 +9,7 @@ from yomi.native.bits import U, mixed
 from yomi.native.game import ONGOING, OVER, OVER_UNSCORED
 from yomi.native.go import board, planes, rules
 from yomi.native.go.board import BLACK, POSITION_DTYPE, REPEATED_PASS, SCORING_AREA, TAX_NONE, THIRD_REPETITION
+from yomi.native.go.metadata import METADATA
 from yomi.native.go.rules import MAX_HISTORY
 from yomi.native.go.scratch import SCRATCH_DTYPE
 from yomi.native.jit import kernel
@@ -87,7 +88,12 @@ GLOBAL_FEATURES = 19
 
 
 def go_spec(
-    size: int, height: int | None = None, *, suicide_areas: bool = False, judges_agreement: bool = False
+    size: int,
+    height: int | None = None,
+    *,
+    suicide_areas: bool = False,
+    judges_agreement: bool = False,
+    metadata: bool = False,
 ) -> GameSpec:
     """Return the GameSpec of Go on a board of `size` columns and `height` rows.
 
@@ -97,6 +103,7 @@ def go_spec(
         suicide_areas: encode areas as if suicide of several stones were legal.
         judges_agreement: under area rules, the evaluator scores games that end by agreement. Otherwise the current
             board is counted.
+        metadata: the globals are followed by the inputs of human-SL networks.
     """
     height = size if height is None else height
     area = size * height
@@ -109,7 +116,7 @@ def go_spec(
         policy_size=area + 1,
         area=area,
         planes_shape=(SPATIAL_PLANES, height, size),
-        extras_shape=(GLOBAL_FEATURES,),
+        extras_shape=(GLOBAL_FEATURES + (METADATA if metadata else 0),),
         bits=(SPATIAL_PLANES * area,),
         cached_moves=0,
         mean_moves=area * 0.97 + 1.0,

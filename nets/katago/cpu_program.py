@@ -21,6 +21,7 @@ from yomi.nets.board_size import BoardSize, area_of
 from yomi.nets.errors import NetworkError
 from yomi.nets.forward_program import KataGoBuilder, M, Norm, V, identity_norm
 from yomi.nets.katago.network import (
+    GLOBAL_CHANNELS,
     META_CHANNELS,
     Activation,
     AttentionBlock,
@@ -32,10 +33,10 @@ from yomi.nets.katago.network import (
     FloatArray,
     GlobalPoolingBlock,
     KataGoNetwork,
-    MetaEncoder,
     OrdinaryBlock,
     PolicyHead,
     RmsNorm,
+    Trunk,
     ValueHead,
     rope_angles,
     size_offset,
@@ -124,10 +125,7 @@ class _Writer(Generic[M, V]):
 
     def write(self) -> None:
         trunk, builder = self._network.trunk, self._builder
-        constant = np.zeros(trunk.channels, np.float32)
-        if trunk.meta_encoder is not None:
-            constant = meta_bias(trunk.meta_encoder)
-        bias = builder.dense(builder.globals_(), trunk.matmul.weights, biased(constant))
+        bias = self._bias(trunk)
         last = None if isinstance(trunk.tip_norm, RmsNorm) else _norm(trunk.tip_norm, trunk.tip_act)
         tip: M | None = None
         if (first := _first_norm(trunk.blocks, last)) is None:
@@ -140,6 +138,19 @@ class _Writer(Generic[M, V]):
             tip = builder.norm(stream, norm.gamma, norm.beta, norm.epsilon, norm.spatial, activation)
         assert tip is not None
         self._heads(tip)
+
+    def _bias(self, trunk: Trunk) -> V:
+        """Write the vector that is added to each point of the first convolution."""
+        builder, plain = self._builder, identity_norm(trunk.channels)
+        numbers, encoder = builder.globals_(), trunk.meta_encoder
+        if encoder is None:
+            return builder.dense(numbers, trunk.matmul.weights, plain)
+        # The metadata follow the globals in one vector.
+        matrix = np.pad(encoder.matmul1.weights, ((GLOBAL_CHANNELS, 0), (0, 0)))
+        hidden = builder.dense(numbers, matrix, biased(encoder.bias1.bias, encoder.act1))
+        hidden = builder.dense(hidden, encoder.matmul2.weights, biased(encoder.bias2.bias, encoder.act2))
+        encoded = builder.dense(hidden, encoder.matmul3.weights, plain)
+        return builder.dense(numbers, np.pad(trunk.matmul.weights, ((0, META_CHANNELS), (0, 0))), plain, encoded)
 
     def _blocks(self, stream: M, normed: M | None, blocks: Sequence[Block], last: Norm | None) -> M | None:
         """Write blocks, and return last(stream after them).
@@ -275,20 +286,3 @@ def _alive(block: FeedForwardBlock) -> npt.NDArray[np.intp]:
     if block.gate is not None:
         alive &= block.gate.weights.any(axis=0)
     return np.flatnonzero(alive) if alive.any() else np.arange(1)
-
-
-def meta_bias(encoder: MetaEncoder) -> FloatArray:
-    # A human-SL network gets zeros as metadata (all unknown), so the encoder's output is a constant.
-    hidden = _activated(encoder.act1, np.zeros(META_CHANNELS) @ encoder.matmul1.weights + encoder.bias1.bias)
-    hidden = _activated(encoder.act2, hidden @ encoder.matmul2.weights + encoder.bias2.bias)
-    return np.asarray(hidden @ encoder.matmul3.weights, np.float32)
-
-
-def _activated(activation: Activation, x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    if activation is Activation.RELU:
-        return np.maximum(x, 0.0)
-    if activation is Activation.SILU:
-        return x / (1.0 + np.exp(-x))
-    if activation is Activation.MISH:
-        return x * np.tanh(np.logaddexp(0.0, x))
-    return x

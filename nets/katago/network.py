@@ -297,6 +297,11 @@ class KataGoNetwork:
     value_head: ValueHead
 
     @property
+    def global_channels(self) -> int:
+        """Number of inputs that are not per point: the globals, and the metadata of a human-SL network."""
+        return GLOBAL_CHANNELS + (META_CHANNELS if self.trunk.meta_encoder is not None else 0)
+
+    @property
     def policy_channels(self) -> int:
         """Number of policy channels in use: the ordinary one and, if there is one, the optimistic one."""
         # Human-SL networks are played without optimism, as in KataGo (nneval.cpp).

@@ -24,15 +24,12 @@ from yomi.nets.board_size import BoardSize, area_of, recorded_size, sides, size_
 from yomi.nets.errors import NetworkError
 from yomi.nets.forward_program import Norm
 from yomi.nets.graph_builder import GraphBuilder
-from yomi.nets.katago.cpu_program import biased, meta_bias, write_program
+from yomi.nets.katago.cpu_program import write_program
 from yomi.nets.katago.file import read_network
 from yomi.nets.katago.network import (
-    GLOBAL_CHANNELS,
-    META_CHANNELS,
     SPATIAL_CHANNELS,
     FloatArray,
     KataGoNetwork,
-    MetaEncoder,
 )
 from yomi.nets.katago.outputs import describe
 from yomi.nets.metadata import NetworkInfo
@@ -50,11 +47,10 @@ def export_onnx(
     network: KataGoNetwork,
     board_size: BoardSize,
     metadata: dict[str, str] | None = None,
-    meta_input: bool = False,
 ) -> onnx.ModelProto:
     """Build the ONNX model of a network for boards of exactly `board_size`.
 
-    Inputs: `spatial` [B, 22, rows, columns], `global` [B, 19], and `meta` [B, 192] on request if the network has the
+    Inputs: `spatial` [B, 22, rows, columns], and `global` [B, 19], which 192 metadata follow if the network has their
     encoder. Outputs, all raw and for the side to move: `policy` [B, 1 or 2, area + 1] logits with pass last, `value`
     [B, 3] logits (win, loss, no result), `misc` [B, 4 or 6], `ownership` [B, area] before tanh.
     `yomi.nets.katago.outputs` converts them to probabilities and points.
@@ -63,14 +59,13 @@ def export_onnx(
         network: the parsed file.
         board_size: N, or (columns, rows).
         metadata: written into the model as metadata_props.
-        meta_input: whether a human-SL network has its `meta` input; otherwise its metadata are zeros (all unknown).
 
     Raises:
         ValueError: `board_size` is out of range.
     """
     if not _is_possible(board_size):
         raise ValueError(f"board size {size_name(board_size)} found, expected {MIN_BOARD_SIZE} to {MAX_BOARD_SIZE}")
-    builder = _OnnxBuilder(board_size, network.trunk.meta_encoder if meta_input else None)
+    builder = _OnnxBuilder(board_size, network.global_channels)
     write_program(network, board_size, builder)
     return builder.graph.model(network.name, metadata or {})
 
@@ -109,12 +104,11 @@ def _wanted_offset(norm: Norm) -> FloatArray | None:
 class _OnnxBuilder:
     """Implements `KataGoBuilder`."""
 
-    def __init__(self, size: BoardSize, encoder: MetaEncoder | None) -> None:
-        """With an encoder the graph gets the input `meta`."""
+    def __init__(self, size: BoardSize, global_channels: int) -> None:
         self.graph = GraphBuilder()
         self._columns, self._rows = sides(size)
         self._area = area_of(size)
-        self._encoder = encoder
+        self._global_channels = global_channels
         self._pooled: dict[_Part, str] = {}
         self._padding: dict[str, int] = {}  # empty channels by padded input
         planes = self.graph.input(
@@ -125,11 +119,8 @@ class _OnnxBuilder:
     # Vectors
 
     def globals_(self) -> list[_Part]:
-        return self._input("global", GLOBAL_CHANNELS)
-
-    def _input(self, name: str, channels: int) -> list[_Part]:
-        graph = self.graph
-        tensor = graph.op("Reshape", graph.input(name, ["batch", channels]), graph.shape(0, channels, 1, 1))
+        graph, channels = self.graph, self._global_channels
+        tensor = graph.op("Reshape", graph.input("global", ["batch", channels]), graph.shape(0, channels, 1, 1))
         return [_Part(self._padded(tensor, channels), channels)]
 
     def pool(self, source: _Map) -> list[_Part]:
@@ -140,7 +131,9 @@ class _OnnxBuilder:
             _Part(source.tensor, channels, "GlobalMaxPool"),
         ]
 
-    def dense(self, source: list[_Part], matrix: FloatArray, norm: Norm) -> list[_Part]:
+    def dense(
+        self, source: list[_Part], matrix: FloatArray, norm: Norm, onto: list[_Part] | None = None
+    ) -> list[_Part]:
         graph, scale = self.graph, norm[0]
         tensors, rows, row = [], [], 0
         for part in source:
@@ -154,7 +147,10 @@ class _OnnxBuilder:
             rows.append(weights)
         joined = tensors[0] if len(tensors) == 1 else graph.op("Concat", *tensors, axis=1)
         weights = (np.concatenate(rows) * scale).T[:, :, None, None]
-        return [_Part(self._activated(self._conv(joined, weights, norm[1]), norm[2]), len(scale))]
+        tensor = self._conv(joined, weights, norm[1])
+        if onto is not None:
+            tensor = graph.op("Add", tensor, onto[0].tensor)
+        return [_Part(self._activated(tensor, norm[2]), len(scale))]
 
     def _spread(self, vector: list[_Part]) -> str:
         """Spread a vector over the board: [B, C, N, N]."""
@@ -175,8 +171,6 @@ class _OnnxBuilder:
     # Convolutions
 
     def input(self, weights: FloatArray, bias: list[_Part], norm: Norm) -> tuple[_Map, _Map]:
-        if self._encoder is not None:
-            bias = self._add_meta(self._encoder, bias)
         offset = self._offset(norm, np.zeros(len(weights), np.float32))
         conv = self._conv(self._planes, weights, offset)
         stream = _Map(self.graph.op("Add", conv, self._spread(bias)), offset)
@@ -269,15 +263,6 @@ class _OnnxBuilder:
         two = graph.constant(2.0)
         p = graph.op("Mul", sigmoid, graph.op("Sub", two, sigmoid))
         return graph.op("Mul", tensor, graph.op("Div", p, graph.op("Sub", two, p)))
-
-    def _add_meta(self, encoder: MetaEncoder, bias: list[_Part]) -> list[_Part]:
-        """Add the metadata encoder's output to the trunk's bias, which contains its output for zeros."""
-        hidden = self.dense(
-            self._input("meta", META_CHANNELS), encoder.matmul1.weights, biased(encoder.bias1.bias, encoder.act1)
-        )
-        hidden = self.dense(hidden, encoder.matmul2.weights, biased(encoder.bias2.bias, encoder.act2))
-        (added,) = self.dense(hidden, encoder.matmul3.weights, biased(-meta_bias(encoder)))
-        return [_Part(self.graph.op("Add", bias[0].tensor, added.tensor), added.channels)]
 
     # Streams as maps and as points
 

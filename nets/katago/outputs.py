@@ -205,6 +205,7 @@ def describe(network: KataGoNetwork, board_size: int, source_file: str, source_s
         model_version=network.version,
         policy_channels=network.policy_channels,
         misc_channels=network.misc_channels,
+        meta_input=network.trunk.meta_encoder is not None,
         prefer_pass_alive_under_suicide_rules=network.prefer_pass_alive_under_suicide_rules,
         scales=dataclasses.asdict(network.scales),
         outputs=_OUTPUTS,

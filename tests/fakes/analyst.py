@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from tests.fakes.player import FakePlayer
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.go.analysis.fields import Settings
 from yomi.engine.go.analysis.session import Session
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.players.setup import Analysis, Model
+from yomi.engine.go.players.setup import Analysis, Model, check_profile
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.search.types import Owners
@@ -32,6 +33,7 @@ class FakeAnalyst:
 
     setup_line = "fake"
     model = Model("fake", 8, 4, "fp32")
+    human_model = None
 
     def analyze(
         self, request: Request[GoGame], on_report: Callable[[Analysis], None], *, all_owners: bool = False
@@ -53,6 +55,9 @@ class FakeAnalyst:
             self.began.set()
             assert request.wait(60)
         return analysis
+
+    def check_profile(self, options: Options) -> None:
+        check_profile(options, UniformEvaluator())
 
     def raise_visits(self, goals: Mapping[int, int]) -> None:
         self.calls.append(f"raise_visits {dict(goals)}")

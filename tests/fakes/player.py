@@ -27,6 +27,7 @@ class FakePlayer:
 
     description = setup_line = "fake"
     is_on_gpu = False
+    human_model = None
 
     def __init__(self, options: Options | None = None, seconds: float = 0.0, resign_at: int | None = None) -> None:
         self.options = options or Options()
@@ -148,6 +149,11 @@ class FakePlayer:
 
     def interrupt(self) -> None:
         self.calls.append("interrupt")
+
+    def evaluate_human(self, game: GoGame, symmetry: int | None) -> RawEvaluation | None:
+        return None
+
+    def check_profile(self, options: Options) -> None: ...
 
     def evaluate(self, game: GoGame, symmetry: int | None, optimism: float | None = None) -> RawEvaluation:
         self.calls.append(f"evaluate {symmetry} {game.side_to_move} {optimism}")

@@ -22,12 +22,12 @@ from yomi.nets.katago.network import (
 def forward(network: KataGoNetwork, spatial: np.ndarray, global_: np.ndarray) -> dict[str, np.ndarray]:
     """Return the raw policy [channels, A + 1], value [3], misc [4 or 6] and ownership [A] of one position.
 
-    spatial is [22, H, W], global_ is [19]; metadata inputs, where the network has them, are zeros.
+    spatial is [22, H, W], global_ is [19], or with metadata [19 + 192].
     """
     trunk = network.trunk
-    t = _conv(trunk.conv, spatial.astype(np.float64)) + (global_ @ trunk.matmul.weights)[:, None, None]
+    t = _conv(trunk.conv, spatial.astype(np.float64)) + (global_[:19] @ trunk.matmul.weights)[:, None, None]
     if (encoder := trunk.meta_encoder) is not None:
-        h = _act(encoder.act1, np.zeros(192) @ encoder.matmul1.weights + encoder.bias1.bias)
+        h = _act(encoder.act1, global_[19:] @ encoder.matmul1.weights + encoder.bias1.bias)
         h = _act(encoder.act2, h @ encoder.matmul2.weights + encoder.bias2.bias)
         t += (h @ encoder.matmul3.weights)[:, None, None]
     for block in trunk.blocks:

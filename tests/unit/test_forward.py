@@ -282,11 +282,11 @@ def evaluator(network: KataGoNetwork, size: int, precision: str = "fp32") -> Net
     return NetworkEvaluator(form, NativeBackend(program, form))
 
 
-def inputs(size: int, batch: int, seed: int = 7) -> tuple[np.ndarray, np.ndarray]:
+def inputs(size: int, batch: int, seed: int = 7, numbers: int = 19) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     planes = (rng.random((batch, 22, size, size)) < 0.3).astype(np.float32)
     planes[:, 0] = 1.0
-    return planes, rng.uniform(-1, 1, (batch, 19)).astype(np.float32)
+    return planes, rng.uniform(-1, 1, (batch, numbers)).astype(np.float32)
 
 
 def compare(network: KataGoNetwork, raw: RawOutputs, planes: np.ndarray, extras: np.ndarray) -> None:
@@ -301,7 +301,7 @@ def compare(network: KataGoNetwork, raw: RawOutputs, planes: np.ndarray, extras:
 
 
 def check(network: KataGoNetwork, size: int = 5, batch: int = 3) -> None:
-    planes, extras = inputs(size, batch)
+    planes, extras = inputs(size, batch, numbers=network.global_channels)
     assert unsupported(network) is None
     compare(network, raw_outputs(evaluator(network, size), planes, extras), planes, extras)
 

@@ -13,7 +13,15 @@ from typing import Any
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.points import Board, VertexError, parse_color
-from yomi.engine.options import NOT_FOR_ANALYSIS, OptionError, Options, Setting, find
+from yomi.engine.options import (
+    FOR_HUMAN_NET,
+    NOT_FOR_ANALYSIS,
+    OptionError,
+    Options,
+    Setting,
+    find,
+    without_human_net,
+)
 from yomi.native.go.board import PASS
 
 Fields = Mapping[str, Any]
@@ -149,7 +157,9 @@ def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, l
             settings = replace(settings, perspective=PERSPECTIVES[value.lower()])
         elif name == "analysisPVLen":
             settings = replace(settings, pv_length=int(_number(name, value, 1, MAX_PV)))
-        elif (row := _find(name)) is None:
+        elif (row := _find(name)) is not None and row.name in FOR_HUMAN_NET and settings.options.human_net is None:
+            raise _refused(without_human_net(row.katago))
+        elif row is None or row.name in NOT_FOR_ANALYSIS:
             unknown.append(name)
         elif not row.live or row.name in FIXED:
             raise _refused(f"{name} can only be set at the start")
@@ -168,10 +178,9 @@ def _refused(why: str) -> FieldError:
 
 def _find(name: str) -> Setting | None:
     try:
-        row = find(name, "go")
+        return find(name, "go")
     except OptionError:
         return None
-    return None if row.name in NOT_FOR_ANALYSIS else row
 
 
 def _number(name: str, value: Any, low: float, high: float) -> float:

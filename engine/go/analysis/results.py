@@ -16,6 +16,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import Board, format_color
 from yomi.engine.search.types import MoveReport, SearchReport
+from yomi.native.go.board import PASS
 from yomi.native.go.planes import symmetry_table
 
 if TYPE_CHECKING:  # the analysts load in the background
@@ -73,6 +74,10 @@ def response(turn: Turn, analysis: Analysis, *, is_during_search: bool) -> dict[
     # The first move has the best bound among well-visited moves. The others are sorted by weight.
     moves = sorted(report.moves, key=lambda move: (move.order != 0, -move.wanted))
     infos = [_move_info(move, game.board, view, parts) for move in moves]
+    if analysis.human is not None:
+        places = {point: place for place, point in enumerate((*game.board.points, PASS))}
+        for info, move in zip(infos, moves, strict=True):
+            info["humanPrior"] = rounded(float(np.nan_to_num(analysis.human.policy[places[move.move]])))
     most = max((move.wanted for move in moves), default=0.0)
     for order, (info, move) in enumerate(zip(infos, moves, strict=True)):
         info["order"] = order
@@ -82,11 +87,12 @@ def response(turn: Turn, analysis: Analysis, *, is_during_search: bool) -> dict[
         "turnNumber": turn.number,
         "isDuringSearch": is_during_search,
         "moveInfos": infos,
-        "rootInfo": _root_info(report, analysis.raw, game, view),
+        "rootInfo": _root_info(report, analysis, game, view),
     }
     if parts.policy:
-        policy = map(float, _raised(analysis.policy, parts.policy_power))
-        fields["policy"] = [-1.0 if math.isnan(value) else rounded(value) for value in policy]
+        fields["policy"] = _policy(_raised(analysis.policy, parts.policy_power))
+        if analysis.human is not None:
+            fields["humanPolicy"] = _policy(analysis.human.policy)
     if parts.ownership and report.ownership is not None:
         fields["ownership"] = _numbers(report.ownership, view)
     if parts.ownership_stdev and report.ownership_stdev is not None:
@@ -104,6 +110,10 @@ def _raised(policy: npt.NDArray[np.float32], power: float) -> npt.NDArray[Any]:
         return policy
     raised = (policy / np.nanmax(policy, initial=0.0)).astype(np.float64) ** power
     return raised / np.nansum(raised)
+
+
+def _policy(values: npt.NDArray[Any]) -> list[float]:
+    return [-1.0 if math.isnan(value) else rounded(value) for value in map(float, values)]
 
 
 def _numbers(values: Iterable[float], view: View) -> list[float]:
@@ -146,7 +156,7 @@ def _move_info(move: MoveReport, board: Board, view: View, parts: ResponseParts)
     return info
 
 
-def _root_info(report: SearchReport, raw: RawEvaluation | None, game: GoGame, view: View) -> dict[str, Any]:
+def _root_info(report: SearchReport, analysis: Analysis, game: GoGame, view: View) -> dict[str, Any]:
     this, symmetric = position_hashes(game)
     info: dict[str, Any] = {
         "visits": report.visits,
@@ -160,8 +170,11 @@ def _root_info(report: SearchReport, raw: RawEvaluation | None, game: GoGame, vi
         "thisHash": this,
         "symHash": symmetric,
     }
-    if raw is not None:
-        info |= _raw_info(raw, View(view.is_own == (report.side_to_move == WHITE)))
+    for_white = View(view.is_own == (report.side_to_move == WHITE))
+    if analysis.raw is not None:
+        info |= _raw_info(analysis.raw, for_white)
+    if analysis.human is not None:
+        info |= _human_info(analysis.human, for_white)
     return info
 
 
@@ -181,6 +194,18 @@ def _raw_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
     if "shorttermScoreError" in extra:
         info["rawStScoreError"] = rounded(extra["shorttermScoreError"])
     return info
+
+
+def _human_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
+    """Return the raw outputs of the network of --human-net; `view` converts from White's point of view."""
+    extra, mean = dict(raw.extra), raw.white_score_selfplay
+    return {
+        "humanWinrate": view.share(0.5 + 0.5 * (raw.white_win - raw.white_loss)),
+        "humanScoreMean": view.signed(mean),
+        "humanScoreStdev": rounded(math.sqrt(max(0.0, raw.white_score_mean_square - mean * mean))),
+        "humanStWrError": rounded(0.5 * extra.get("shorttermWinlossError", -1.0)),
+        "humanStScoreError": rounded(extra.get("shorttermScoreError", -1.0)),
+    }
 
 
 def position_hashes(game: GoGame) -> tuple[str, str]:

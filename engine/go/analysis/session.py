@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from yomi import __version__
 from yomi.engine.default_network import network_file
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.go.analysis.fields import FieldError, Fields, Settings, integer, integers, vertices
+from yomi.engine.go.analysis.fields import FIELD, FieldError, Fields, Settings, integer, integers, vertices
 from yomi.engine.go.analysis.query import MAX_VISITS, QueryError, Turn, parse_line, read_query
 from yomi.engine.go.analysis.results import no_results, response, to_line
 from yomi.engine.protocols.session import BaseSession, CommandTable, LoadError, internal_error, run_session
@@ -26,6 +26,7 @@ from yomi.engine.protocols.streams import OutputClosedError
 if TYPE_CHECKING:  # the analysts load in the background
     from yomi.engine.go.players.analyst import GoAnalyst
     from yomi.engine.go.players.setup import Analysis
+    from yomi.engine.options import Options
 
 log = logging.getLogger("yomi.analysis")
 
@@ -148,6 +149,8 @@ class Session(BaseSession):
 
     def _enqueue(self, fields: Fields) -> None:
         turns, warnings = read_query(fields, self.settings)
+        for turn in turns[:1]:
+            self._check_profile(turn.request.options)
         for name, message in warnings:
             self._respond({"warning": message, "field": name, "id": fields["id"]})
         with self._lock:
@@ -155,6 +158,17 @@ class Session(BaseSession):
                 turn.urgency = turn.urgency[0], next(self._count)
                 heapq.heappush(self._waiting, turn)
             self._lock.notify_all()
+
+    def _check_profile(self, options: Options | None) -> None:
+        """Refuse a query's profile that no network reads."""
+        if options is None or options.human_profile in (None, self.settings.options.human_profile):
+            return
+        self.loaded.wait()
+        try:
+            for analyst in self._analysts[:1]:
+                analyst.check_profile(options)
+        except EvaluatorError as error:
+            raise FieldError(FIELD, f"Could not set settings: {error}") from None
 
     def _act(self, fields: Fields) -> None:
         row = ACTIONS.find(fields["action"])
@@ -170,8 +184,10 @@ class Session(BaseSession):
     @ACTIONS.command("query_models")
     def _query_models(self, fields: Fields) -> dict[str, Any]:
         self.loaded.wait()
-        model = self._analysts[0].model if self._analysts else None
-        return {"models": [] if model is None else [model.to_json(network_file(self.settings.options, "go"))]}
+        options, found = self.settings.options, []
+        for analyst in self._analysts[:1]:
+            found = [(analyst.model, network_file(options, "go")), (analyst.human_model, options.human_net)]
+        return {"models": [model.to_json(path) for model, path in found if model is not None]}
 
     @ACTIONS.command("clear_cache")
     def _clear_cache(self, fields: Fields) -> None:

@@ -5,10 +5,13 @@ Maps of visits, winrates and the principal variation come from a short search, w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, COLORS, opponent
+from yomi.engine.go.game import GoGame
 from yomi.engine.go.gtp.codec import Command, GtpError, command, integer, real
 from yomi.engine.go.gtp.session import Session
 from yomi.engine.go.players.setup import RawEvaluation
@@ -45,21 +48,42 @@ def kata_raw_nn(session: Session, request: Command) -> str:
 
     OPTIMISM (0 to 1) is the share of the optimistic policy. Networks without that output ignore it.
     """
+    game, symmetries, words = _raw_arguments(session, request, "[OPTIMISM]", 1)
+    optimism = real(words[0], "optimism") if words else None
+    if optimism is not None and not 0.0 <= optimism <= 1.0:
+        raise GtpError("invalid optimism: expected a number from 0 to 1")
+    found = (session.player.evaluate(game, symmetry, optimism) for symmetry in symmetries)
+    return "\n".join(raw_evaluation(raw, session.game.board) for raw in found)
+
+
+@command("kata-raw-human-nn", background=PAUSES)
+def kata_raw_human_nn(session: Session, request: Command) -> str:
+    """Answer the outputs of the network of --human-net: [COLOR] SYMMETRY, with symmetry 0 to 7 or all."""
+    game, symmetries, _ = _raw_arguments(session, request, "", 0)
+    lines = []
+    for symmetry in symmetries:
+        raw = session.player.evaluate_human(game, symmetry)
+        if raw is None and session.player.human_model is None:
+            raise GtpError("Cannot run kata-raw-human-nn, -human-model was not provided: expected --human-net FILE")
+        if raw is None:
+            raise GtpError("Cannot run kata-raw-human-nn, humanSLProfile parameter was not set")
+        lines.append(raw_evaluation(raw, session.game.board, is_human=True))
+    return "\n".join(lines)
+
+
+def _raw_arguments(session: Session, request: Command, more: str, most: int) -> tuple[GoGame, Sequence[int], list[str]]:
+    """Return the position, symmetries and up to `most` further words of [COLOR] SYMMETRY ..."""
     words = list(request.arguments)
     color = parse_color(words.pop(0)) if words and words[0].lower() in COLORS else None
-    if not 1 <= len(words) <= 2:
-        raise GtpError("syntax error: expected kata-raw-nn [COLOR] SYMMETRY [OPTIMISM]")
+    if not 1 <= len(words) <= 1 + most:
+        raise GtpError(f"syntax error: expected {request.name} [COLOR] SYMMETRY {more}".rstrip())
     symmetries = range(8) if words[0].lower() == "all" else [integer(words[0], "symmetry")]
     if not 0 <= symmetries[0] <= 7:
         raise GtpError("invalid symmetry: expected 0 to 7 or all")
-    optimism = real(words[1], "optimism") if len(words) == 2 else None
-    if optimism is not None and not 0.0 <= optimism <= 1.0:
-        raise GtpError("invalid optimism: expected a number from 0 to 1")
     game = session.game.copy()
     if color is not None:
         game.turn_to(color)
-    found = (session.player.evaluate(game, symmetry, optimism) for symmetry in symmetries)
-    return "\n".join(raw_evaluation(raw, session.game.board) for raw in found)
+    return game, symmetries, words[1:]
 
 
 @command("yomi-policy", background=PAUSES)
@@ -150,17 +174,24 @@ def territory(session: Session, request: Command) -> str:
 # -- formats -------------------------------------------------------------------------------------------------------
 
 
-def raw_evaluation(raw: RawEvaluation, board: Board) -> str:
+def raw_evaluation(raw: RawEvaluation, board: Board, *, is_human: bool = False) -> str:
+    """Return the lines of kata-raw-nn, or with `is_human` those of kata-raw-human-nn."""
     extra = dict(raw.extra)
+    if is_human:
+        scores = [f"whiteScore {raw.white_score_selfplay:.3f}", f"whiteScoreSq {raw.white_score_mean_square:.3f}"]
+    else:
+        scores = [
+            f"whiteLead {raw.white_lead:.3f}",
+            f"whiteScoreSelfplay {raw.white_score_selfplay:.3f}",
+            f"whiteScoreSelfplaySq {raw.white_score_mean_square:.3f}",
+        ]
     lines = [
         f"symmetry {raw.symmetry}",
         f"whiteWin {raw.white_win:.6f}",
         f"whiteLoss {raw.white_loss:.6f}",
         f"noResult {raw.no_result:.6f}",
-        f"whiteLead {raw.white_lead:.3f}",
-        f"whiteScoreSelfplay {raw.white_score_selfplay:.3f}",
-        f"whiteScoreSelfplaySq {raw.white_score_mean_square:.3f}",
-        *(f"{name} {extra.get(name, -1.0):.3f}" for name in RAW_EXTRAS),
+        *scores,
+        *(f"{name} {extra.get(name, -1.0):.3f}" for name in (RAW_EXTRAS[1:] if is_human else RAW_EXTRAS)),
         "policy",
         board_of([_probability(value) for value in raw.policy[:-1]], board),
         f"policyPass {_probability(raw.policy[-1])}",

@@ -25,6 +25,7 @@ def set_values(session: Session, values: Mapping[str, Value]) -> None:
         # Once for all options, and before a clock runs.
         if session.level.state() != before:
             player.load(session.game)
+            player.check_profile(session.options)
     except Exception:
         session.level.restore(before)
         raise
@@ -70,8 +71,9 @@ def set_params(session: Session, request: Command) -> None:
 
 @command("kata-get-models", background=KEEPS)
 def get_models(session: Session, request: Command) -> str:
-    model = session.player.model
-    return json.dumps([] if model is None else [model.to_json(network_file(session.options, "go"))])
+    player, options = session.player, session.options
+    found = (player.model, network_file(options, "go")), (player.human_model, options.human_net)
+    return json.dumps([model.to_json(path) for model, path in found if model is not None])
 
 
 @command("yomi-param", background=PAUSES)

@@ -83,15 +83,16 @@ class GoAnalyst(GoPlayer):
             EvaluatorError: the network cannot be used for this board.
         """
         self.load(request.game)
-        root = self._root(request)
-        raw = None
+        root, options = self._root(request), request.options or self.options
+        raw, symmetry = None, None if options.symmetry == "average" else 0
         if network_behind(self._search.queue.evaluator) is not None:
             # as the search sees its root
-            raw = self.evaluate(root, None if (request.options or self.options).symmetry == "average" else 0)
+            raw = self.evaluate_as(root, symmetry, options)
+        human = self.evaluate_human(root, symmetry, options)
 
         def tell(report: SearchReport) -> None:
             if report.visits:
-                on_report(Analysis(report, self._policy(root), raw))
+                on_report(Analysis(report, self._policy(root), raw, human))
 
         request.on_report = tell if request.first_report is not None else None
         report = self.decide(request).report
@@ -101,7 +102,7 @@ class GoAnalyst(GoPlayer):
                 for move in report.moves
             )
             report = replace(report, moves=tuple(moves))
-        return Analysis(report, self._policy(root), raw)
+        return Analysis(report, self._policy(root), raw, human)
 
     def clear_cache(self) -> None:
         """Forget all evaluations. Any thread may call this, also during a search."""

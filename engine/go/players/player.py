@@ -13,18 +13,24 @@ import numpy.typing as npt
 
 from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, TimeSystem, lag_reserve
 from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.network import network_in
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.networks import ROOT_OPTIMISM
+from yomi.engine.go.players.human import human_choice
 from yomi.engine.go.players.setup import (
     Model,
     RawEvaluation,
     ask_network,
     check_evaluator,
+    check_profile,
+    human_network,
     make_queue,
     model_of,
     network_behind,
     queue_key,
+    reads_profile,
     search_settings,
     spec_for,
 )
@@ -34,13 +40,15 @@ from yomi.engine.options import LOG, Options, rows_for
 from yomi.engine.players.player import Player, Turn
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.players.setup import tuned
-from yomi.engine.players.time_management import choose
+from yomi.engine.players.time_management import choose, temperature_at
+from yomi.engine.search.read_tree import draw, root_priors
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits, MoveReport, Owners, PositionSearch, SearchReport
 from yomi.native.go.board import NO_POINT, PASS
 from yomi.native.go.planes import symmetry_table
 from yomi.native.spec import Inputs
+from yomi.nets.katago.human_profile import HumanProfile
 
 # -- time --------------------------------------------------------------------------------------------------------------
 
@@ -207,6 +215,7 @@ CLEANUP_SHARE = 0.1  # maximum share of a move's time for finding dead stones
 
 class GoPlayer(Player[GoGame]):
     _twins: Twins = MappingProxyType({})  # symmetric moves of the last searched root
+    _human: npt.NDArray[np.float32] | None = None  # policy of people there; see `_read_human`
 
     def __init__(self, options: Options) -> None:
         """Load the network, or the evaluator without one, for the options' board.
@@ -219,8 +228,17 @@ class GoPlayer(Player[GoGame]):
 
     @property
     def model(self) -> Model | None:
-        """The network; None if there is none."""
-        return model_of(self._search.queue.evaluator)
+        """The search's network; None if there is none."""
+        return model_of(network_in(self._search.queue.evaluator))
+
+    @property
+    def human_model(self) -> Model | None:
+        """The network of --human-net; None if there is none."""
+        return model_of(human_network(self._search.queue.evaluator))
+
+    def check_profile(self, options: Options, *, is_needed: bool = False) -> None:
+        """Raise EvaluatorError for a profile that no network reads; if `is_needed`, also for a missing profile."""
+        check_profile(options, self._search.queue.evaluator, is_needed=is_needed)
 
     def start(self, request: Request[GoGame]) -> None:
         """Search without limit. A game that passes have ended is not pondered, because no move will follow."""
@@ -230,7 +248,29 @@ class GoPlayer(Player[GoGame]):
     def evaluate(self, game: GoGame, symmetry: int | None, optimism: float | None = None) -> RawEvaluation:
         """Evaluate a position once by the network; see `evaluate_position`. Raises EvaluatorError without a network."""
         self.load(game)
+        return self.evaluate_as(game, symmetry, self.options, optimism)
+
+    def evaluate_as(
+        self, game: GoGame, symmetry: int | None, options: Options, optimism: float | None = None
+    ) -> RawEvaluation:
+        """Evaluate a position of the loaded board with the profile of these options."""
+        self.check_profile(options, is_needed=True)
+        if reads_profile(self._search.queue.evaluator):
+            game = imitating(game, options)
         return ask_network(self._search.queue, game, symmetry, ROOT_OPTIMISM if optimism is None else optimism)
+
+    def evaluate_human(
+        self, game: GoGame, symmetry: int | None, options: Options | None = None
+    ) -> RawEvaluation | None:
+        """Evaluate a position by the network of --human-net. Return None if there is none, or if it lacks a profile.
+
+        `options` contain the profile; None: the player's.
+        """
+        self.load(game)
+        options, human = options or self.options, human_network(self._search.queue.evaluator)
+        if human is None or (human.info.meta_input and options.human_profile is None):
+            return None
+        return ask_network(self._search.queue, imitating(game, options), symmetry, 0.0, is_human=True)
 
     def final_ownership(self, game: GoGame) -> npt.NDArray[np.float32]:
         """Return the expected owner of each point at the end: [area] from the top left, +1 Black.
@@ -265,6 +305,11 @@ class GoPlayer(Player[GoGame]):
         empty = GoGame(game.board, game.rules)
         check_evaluator(self.options)
         queue = self._make_queue(empty)
+        try:
+            check_profile(self.options, queue.evaluator)
+        except EvaluatorError:
+            self._drop_queue(queue)
+            raise
         return self._open_search(queue, spec_for(game.board, queue.evaluator), empty)
 
     def _make_queue(self, game: GoGame) -> EvaluationQueue:
@@ -280,10 +325,11 @@ class GoPlayer(Player[GoGame]):
         return find_budget(clock, moves_left(game.board.area, game.ply), lag, lateness)
 
     def _root(self, request: Request[GoGame]) -> GoGame:
-        game = request.game.copy()
+        game, options = request.game.copy(), request.options or self.options
         if request.hide_history:
             game.hide_history()
-        return game
+        self.check_profile(options, is_needed=True)
+        return imitating(game, options) if reads_profile(self._search.queue.evaluator) else game
 
     def _without_search(self, turn: Turn[GoGame]) -> Decision | None:
         return Decision(PASS, report=SearchReport(turn.root.side_to_move)) if turn.root.is_full else None
@@ -291,6 +337,7 @@ class GoPlayer(Player[GoGame]):
     def _restrict(self, turn: Turn[GoGame], schedule: Budget | None) -> None:
         """Leave out symmetric and useless moves, and the pass while dead stones are to be captured (clean-up)."""
         request, root, options, moves = turn.request, turn.root, turn.options, turn.root.legal_moves()
+        self._human = self._read_human(turn)
         if schedule and options.cleanup and request.allow is None and len(moves) > 1 and self._has_dead(root, schedule):
             turn.avoid = {*request.avoid, PASS}
         self._twins = {}
@@ -305,6 +352,13 @@ class GoPlayer(Player[GoGame]):
         left = set(moves if turn.allow is None else turn.allow).difference(turn.avoid, turn.prune)
         if len(left) == 1 and request.clock is not None:
             turn.forced = left.pop()
+
+    def _read_human(self, turn: Turn[GoGame]) -> npt.NDArray[np.float32] | None:
+        """Return the policy of people at the root if the options use it: [area + 1], NaN for illegal moves."""
+        if not turn.options.human_move_share:
+            return None
+        human = self.evaluate_human(turn.root, None if turn.options.symmetry == "average" else 0, turn.options)
+        return None if human is None else human.policy
 
     def _start(self, turn: Turn[GoGame], limits: Limits) -> None:
         super()._start(turn, limits)
@@ -340,19 +394,45 @@ class GoPlayer(Player[GoGame]):
             return ownership_by_rollouts(root, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_PER_SECOND))))
         return black_ownership(self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds)), root)
 
-    def _draw(self, report: SearchReport, temperature: float) -> int:
+    def _draw(self, turn: Turn[GoGame], report: SearchReport, temperature: float) -> int:
+        if self._human is not None and turn.options.human_move_share > 0.0:
+            return self._imitate(turn, report, temperature, self._human)
         moves = tuple(move for move in report.moves if move.symmetry_of is None)
         if report.moves[0].move != PASS:  # a pass is never drawn at random
             moves = tuple(move for move in moves if move.move != PASS)
         report = replace(report, moves=moves)
-        return choose(report, temperature, self._rng)
+        return choose(report, temperature, self._rng, turn.options.temperature_only_below)
+
+    def _imitate(
+        self, turn: Turn[GoGame], report: SearchReport, temperature: float, human: npt.NDArray[np.float32]
+    ) -> int:
+        """Return the likeliest move of people, mixed with the search's choice, or one drawn at a temperature."""
+        root, options = turn.root, turn.options
+        allowed = set(root.legal_moves() if turn.allow is None else turn.allow).difference(turn.avoid, turn.prune)
+        policy = dict(zip((*root.board.points, PASS), np.nan_to_num(human).tolist(), strict=True))
+        assert isinstance(self._search, Search)  # Go has no other
+        weights = human_choice(report, root_priors(self._search.tree), policy, sorted(allowed), options)
+        moves, counts = list(weights), np.array(list(weights.values()), np.float64)
+        if temperature <= 0.0 or counts.max() <= 0.0:
+            return moves[int(counts.argmax())]
+        return moves[draw(counts, temperature, self._rng, options.temperature_only_below)]
 
     def _fallback_move(self, turn: Turn[GoGame]) -> int:
+        if self._human is not None and turn.options.human_move_share > 0.0:
+            temperature = temperature_at(turn.root.ply, turn.options.temperature, turn.options.temperature_moves)
+            return self._imitate(turn, SearchReport(turn.root.side_to_move), temperature, self._human)
         move = self._search.best_prior()
         return PASS if move is None else move
 
     def _may_resign(self, game: GoGame, report: SearchReport) -> bool:
         return may_resign(game, game.side_to_move, report.score_lead)
+
+
+def imitating(game: GoGame, options: Options) -> GoGame:
+    """Return a copy of a game for human-SL networks, with the options' profile."""
+    other = game.copy()
+    other.imitate(None if options.human_profile is None else HumanProfile.parse(options.human_profile))
+    return other
 
 
 def black_ownership(report: SearchReport, game: GoGame) -> npt.NDArray[np.float32]:

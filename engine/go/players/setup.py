@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from yomi.engine.default_network import has_network, named_file
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.devices import Device
 from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.network import FileEvaluator, NetworkEvaluator, WithValues, network_in
+from yomi.engine.evaluators.network import FileEvaluator, NetworkEvaluator, WithHuman, WithValues, network_in
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.go.game import GoGame
@@ -31,7 +32,7 @@ from yomi.engine.go.networks import (
 )
 from yomi.engine.go.points import Board, board_of, square
 from yomi.engine.go.rules import PRESETS, Rules
-from yomi.engine.options import Options
+from yomi.engine.options import FOR_HUMAN_NET, TABLE, Options, without_human_net
 from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import EvaluatorFactory, common_settings
 from yomi.engine.search.settings import SearchSettings
@@ -41,7 +42,10 @@ from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec, Inputs
 from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError
+from yomi.nets.katago.human_profile import EXPECTED
 from yomi.nets.katago.outputs import has_no_result, post_process
+
+_log = logging.getLogger("yomi.networks")
 
 ROLLOUTS_PER_LEAF = 1
 ROLLOUT_BATCH = 8  # leaves of a rollout batch: they share the cost of a call without a worse selection
@@ -67,6 +71,7 @@ class Analysis:
     # Priors of the root [area + 1], row by row from the top left, pass last, NaN for illegal moves.
     policy: npt.NDArray[np.float32]
     raw: RawEvaluation | None = None  # the network's outputs without search; None without a network
+    human: RawEvaluation | None = None  # the same of the network of --human-net; None if there is none or no profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,7 @@ class Model:
     version: int  # KataGo's model version
     batch_size: int  # positions evaluated together
     precision: str  # fp32, int16, int8, bf16 or fp16
+    reads_profile: bool = False  # whether it is a human-SL network
 
     def to_json(self, net: str | None) -> dict[str, Any]:
         """Return KataGo's JSON for a network read from the file `net`."""
@@ -102,7 +108,7 @@ class Model:
             "name": Path(net or self.name).name,
             "internalName": self.name,
             "maxBatchSize": self.batch_size,
-            "usesHumanSLProfile": False,
+            "usesHumanSLProfile": self.reads_profile,
             "version": self.version,
             "usingFP16": str(self.precision == "fp16").lower(),
         }
@@ -130,6 +136,8 @@ def check_evaluator(options: Options) -> None:
         )
     if options.value_net is not None and not has_network(options):
         raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
+    if options.human_net is not None and not has_network(options):
+        raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --human-net, or --evaluator")
     EVALUATOR_FACTORY.check(options)
 
 
@@ -139,12 +147,16 @@ def make_queue(options: Options, board: Board, rules: Rules) -> EvaluationQueue:
 
     def finish(network: FileEvaluator, device: Device) -> Evaluator:
         _, network.format.may_have_no_result = queue_key(board, rules)
-        evaluator: FileEvaluator | WithValues = network
+        evaluator: Evaluator = network
         weight = options.rollout_weight if network.format.predicts_value else 1.0
         if options.value_net is not None:
             weight = options.rollout_weight
             evaluator = _with_values(network, options, board.size, device)
-        return MixedEvaluator(evaluator, weight, ROLLOUTS_PER_LEAF, options.seed) if weight > 0.0 else evaluator
+        if weight > 0.0:
+            evaluator = MixedEvaluator(evaluator, weight, ROLLOUTS_PER_LEAF, options.seed)
+        return (
+            evaluator if options.human_net is None else _with_human(evaluator, network, options, board, rules, device)
+        )
 
     return EVALUATOR_FACTORY.make_queue(options, board.size, lambda: GoGame(board, rules), finish)
 
@@ -162,6 +174,57 @@ def _with_values(network: FileEvaluator, options: Options, size: BoardSize, devi
             raise NetworkError(f"{path}: a network without values found, expected one with values for --value-net")
         on_failure.pop_all()
     return WithValues(network, values)
+
+
+def _with_human(
+    evaluator: Evaluator, network: FileEvaluator, options: Options, board: Board, rules: Rules, device: Device
+) -> WithHuman:
+    """Return an evaluator with the network of --human-net, in half precision if the search's network is."""
+    assert options.human_net is not None
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(evaluator.close)
+        path = named_file(options.human_net, "go", options)
+        precision = "fp16" if network.precision == "fp16" else "fp32"
+        human = load([KataGo], path, board.size, device, options.backend, options.batch_size, precision)
+        human.format.may_have_no_result = queue_key(board, rules)[1]
+        on_failure.pop_all()
+    if not human.info.meta_input:
+        _log.warning("%s is no human-SL network: its moves do not depend on human_profile", path)
+    return WithHuman(evaluator, human)
+
+
+def human_network(evaluator: Evaluator) -> NetworkEvaluator | None:
+    """Return the network of --human-net in an evaluator."""
+    return evaluator.human if isinstance(evaluator, WithHuman) else None
+
+
+def reads_profile(evaluator: Evaluator) -> bool:
+    """Whether the search's own network is a human-SL network."""
+    network = network_behind(evaluator)
+    return network is not None and network.info.meta_input
+
+
+def check_profile(options: Options, evaluator: Evaluator, *, is_needed: bool = False) -> None:
+    """Raise EvaluatorError for a profile that no network reads, and for other options that need --human-net.
+
+    With `is_needed`, also if the search's own network is a human-SL network and there is no profile.
+    """
+    for name in FOR_HUMAN_NET:
+        if options.human_net is None and options.get(name) != TABLE[name].default:
+            raise EvaluatorError(f"{TABLE[name].flag}: {without_human_net(TABLE[name].katago)}")
+    networks = [network for network in (network_in(evaluator), human_network(evaluator)) if network is not None]
+    if options.human_profile is None:
+        if is_needed and reads_profile(evaluator):
+            name = networks[0].info.name
+            raise EvaluatorError(
+                f"SGFMetadata is required for {name} but was not initialized. Did you specify humanSLProfile: expected "
+                f"--human-profile, such as {EXPECTED}"
+            )
+    elif not any(network.info.meta_input for network in networks):
+        names = " and ".join(network.info.name for network in networks) or evaluator.description
+        raise EvaluatorError(
+            f"humanSLProfile is specified as config param but model(s) don't use it: {names}: expected --human-net FILE"
+        )
 
 
 def go_sampling(board: Board, rules: Rules, network: Evaluator) -> Sampling[GoGame]:
@@ -188,12 +251,11 @@ def network_behind(evaluator: Evaluator) -> NetworkEvaluator | None:
     return None
 
 
-def model_of(evaluator: Evaluator) -> Model | None:
-    """Return the metadata of the network in an evaluator, or None without a network."""
-    network = network_in(evaluator)
+def model_of(network: FileEvaluator | None) -> Model | None:
     if network is None:
         return None
-    return Model(network.info.name, network.info.model_version, network.batch_size, network.precision)
+    info = network.info
+    return Model(info.name, info.model_version, network.batch_size, network.precision, info.meta_input)
 
 
 def spec_for(board: Board, evaluator: Evaluator) -> GameSpec:
@@ -203,11 +265,23 @@ def spec_for(board: Board, evaluator: Evaluator) -> GameSpec:
 
 
 def ask_network(
-    queue: EvaluationQueue, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
+    queue: EvaluationQueue,
+    game: GoGame,
+    symmetry: int | None,
+    optimism: float = ROOT_OPTIMISM,
+    *,
+    is_human: bool = False,
 ) -> RawEvaluation:
-    """Evaluate a game by the network of a queue; see `evaluate_position`. Raises EvaluatorError without a network."""
+    """Evaluate a game by the network of a queue, or with `is_human` by that of --human-net; see `evaluate_position`.
+
+    Raises EvaluatorError without a network.
+    """
 
     def ask(evaluator: Evaluator) -> RawEvaluation:
+        if is_human:
+            human = human_network(evaluator)
+            assert human is not None
+            return evaluate_position(human, game, symmetry, optimism)
         network = network_behind(evaluator)
         if network is None:
             if network_in(evaluator) is not None:
