@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import default_cache_dir, source_digest, write_atomically
+from yomi.nets.gpu_fusion import fuse
 from yomi.nets.onnx_header import data_files
 
 # Increase it with every change of the written files: cached files of other versions are ignored.
@@ -50,11 +51,13 @@ class Variant:
 
     # Work around two faults of onnxruntime's WebGPU provider; see `_compute_outputs` and `_pad_channels`.
     webgpu: bool = False
+    fused: bool = False  # use onnxruntime's own operators, see `yomi.nets.gpu_fusion`
 
     @property
     def name(self) -> str:
         inputs = "-".join((*self.packed, "over", *self.constant)) if self.packed else "plain"
-        return f"{'fp16' if self.half else 'fp32'}-{inputs}{self.side or ''}{'-webgpu' if self.webgpu else ''}"
+        marks = "".join(f"-{name}" for name in ("webgpu", "fused") if getattr(self, name))
+        return f"{'fp16' if self.half else 'fp32'}-{inputs}{self.side or ''}{marks}"
 
 
 def variant_file(path: Path, variant: Variant, cache_dir: Path | None = None) -> Path:
@@ -97,6 +100,8 @@ def make_variant(path: Path, variant: Variant) -> bytes:
             model = _halve(model)
         except Exception as error:  # the converter checks nothing
             raise NetworkError(f"{path}: cannot be converted to float16: {error or type(error).__name__}") from error
+    if variant.fused:
+        fuse(model)
     for name in variant.packed:
         _unpack_input(path, model.graph, name, is_constant=name in variant.constant)
     if variant.webgpu:

@@ -269,19 +269,27 @@ def _make_loop(
 
 
 def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> Options:
-    """Return options with the processor's fastest precision for the networks of the run.
+    """Return options with the device's fastest precision for the networks of the run.
 
-    `found` caches the result. Networks are not compared with fp32, which would take seconds for every new network.
+    `found` caches the result. Networks are not compared with fp32, which would take seconds for every new network: ten
+    on a GPU, where each process compares.
     """
+    from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.evaluators.devices import device_of
     from yomi.engine.evaluators.load import fastest_precision
 
     device = device_of(options)
-    if options.precision != "auto" or options.net is None or not device.is_cpu:
+    if options.precision != "auto" or options.net is None:
         return options
     if "precision" not in found:
-        size = game.board_size(options)
-        found["precision"] = fastest_precision(game.formats, options.net, size, device, options.backend)
+        if device.is_cpu:
+            size = game.board_size(options)
+            found["precision"] = fastest_precision(game.formats, options.net, size, device, options.backend)
+        else:
+            try:
+                found["precision"] = "fp16" if device.gpu.has_half else "fp32"
+            except EvaluatorError:  # only the other machines of a cluster have a GPU: each chooses for itself
+                found["precision"] = "auto"
     return dataclasses.replace(options, precision=found["precision"])
 
 

@@ -190,6 +190,7 @@ class GpuBackend:
             constant=tuple(feed.name for feed in packed if feed.constant),
             side=form.feeds[0].shape[-1] if form.any_size else 0,
             webgpu=row.provider == "WebGpuExecutionProvider",
+            fused=row.provider == "CUDAExecutionProvider",
         )
         is_fixed = form.fixed_rows is not None
         self._engine = open_engine(path, device, self.batch_size, form.outputs, variant, fixed=is_fixed)

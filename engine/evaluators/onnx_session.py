@@ -26,7 +26,8 @@ _log = logging.getLogger("yomi.evaluators")
 
 Array = npt.NDArray[Any]
 
-BATCH_SIZES = 8  # GPU batches are padded to the next eighth of the largest, because each size has its own recording
+PARTS = 8  # GPU batches are padded to the next eighth of the largest, because each size has its own recording
+SMALL_PARTS = (64, 32, 16)  # and small ones to these parts: a search begins with few rows
 GRAPHS_FROM = (1, 31, 1)
 """Version of onnxruntime from which CUDA graphs are used. In older ones Concat and Split in graphs read pointers from
 memory that a batch of another size had overwritten (microsoft/onnxruntime, pull request 32121)."""
@@ -116,7 +117,8 @@ def _describe(session: Any, device: Device) -> str:
 
 def batch_sizes(rows: int) -> list[int]:
     """Return the sizes that batches of up to `rows` rows are padded to, smallest first."""
-    return sorted({-(-rows * part // BATCH_SIZES) for part in range(1, BATCH_SIZES + 1)})
+    eighths = {-(-rows * part // PARTS) for part in range(1, PARTS + 1)}
+    return sorted({*(-(-rows // part) for part in SMALL_PARTS), *eighths})
 
 
 @functools.cache

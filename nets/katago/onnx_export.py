@@ -23,6 +23,7 @@ import onnx
 from yomi.nets.board_size import BoardSize, area_of, recorded_size, sides, size_name
 from yomi.nets.errors import NetworkError
 from yomi.nets.forward_program import Norm
+from yomi.nets.gpu_fusion import quarter_turn
 from yomi.nets.graph_builder import GraphBuilder
 from yomi.nets.katago.cpu_program import write_program
 from yomi.nets.katago.file import read_network
@@ -352,7 +353,7 @@ class _OnnxBuilder:
             if turns is None:
                 return product(weights)
             cosine, sine = turns
-            quarter = product(_quarter_turn(weights))
+            quarter = product(quarter_turn(weights))
             return graph.op("Add", graph.op("Mul", product(weights), cosine), graph.op("Mul", quarter, sine))
 
         queries = by_head(turned(query), query, [0, 2, 1, 3])
@@ -399,14 +400,6 @@ def _repeat_heads(weights: FloatArray, groups: int, heads: int) -> FloatArray:
     """Repeat each head's columns of [C, groups * width] for the heads that share it: [C, heads * width]."""
     channels = weights.shape[0]
     return np.repeat(weights.reshape(channels, groups, -1), heads // groups, axis=1).reshape(channels, -1)
-
-
-def _quarter_turn(weights: FloatArray) -> FloatArray:
-    """Turn each pair of columns (a, b) into (-b, a)."""
-    turned = np.empty_like(weights)
-    turned[:, 0::2] = -weights[:, 1::2]
-    turned[:, 1::2] = weights[:, 0::2]
-    return turned
 
 
 def _is_possible(size: BoardSize) -> bool:

@@ -5,11 +5,15 @@ from typing import Any
 
 import pytest
 
-from yomi.engine.cli.learn import _asked_cluster, _read_tables
+from yomi.engine.cli.learn import _adapted, _asked_cluster, _read_tables
 from yomi.engine.cli.main import build
 from yomi.engine.cli.parser import CliError
+from yomi.engine.evaluators import devices
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.learning.cluster import ClusterOptions
 from yomi.engine.learning.settings import LearnSettings, training_tables
+from yomi.engine.options import Options
 from yomi.nets.settings import OptionError, make_settings, reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,3 +106,19 @@ def test_processes_are_those_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> 
     assert _asked_cluster(build(words).parse_args(words)) == ClusterOptions("auto", 30, 1.0, 0.25, True)
     words = ["learn", "go", "--processes", "3"]
     assert _asked_cluster(build(words).parse_args(words)) is None
+
+
+@pytest.mark.parametrize(("has_half", "precision"), [(True, "fp16"), (False, "fp32"), (None, "auto")])
+def test_networks_of_a_run_on_a_gpu_are_not_compared_with_fp32(
+    has_half: bool | None, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find(kind: str) -> list[devices.Gpu]:
+        if has_half is None:  # this machine has no GPU, but those of a cluster may
+            raise EvaluatorError("no GPU")
+        return [devices.Gpu("card", has_half)]
+
+    monkeypatch.setattr(devices, "find_gpus", find)
+    options = Options(device="cuda", net="network.bin.gz")
+    assert _adapted(GO, {}, options).precision == precision
+    options.set("precision", "fp32")
+    assert _adapted(GO, {}, options).precision == "fp32"

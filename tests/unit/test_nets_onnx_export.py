@@ -83,6 +83,35 @@ def test_norms_of_transformers_stay_in_float32_in_half_precision(tip: str, tmp_p
         assert chain == ["Add", "ReduceMean", "Pow"]  # nothing is cast in between
 
 
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("kind", ["attention", "attention-plain"])
+def test_single_operators_compute_the_same(kind: str, half: bool, tmp_path: Path) -> None:
+    made = RandomNetworks(17, activation=Activation.SILU, norms="bias")
+    path = tmp_path / "net.onnx"
+    onnx.save(export_onnx(made.network(["ordinary", kind, "ffn-gated", kind], tip="rms"), 5), path)
+    rng = np.random.default_rng(7)
+    inputs = {"spatial": (rng.random((3, 22, 5, 5)) < 0.3).astype(np.float32)}
+    inputs["global"] = rng.uniform(-1, 1, (3, 19)).astype(np.float32)
+    plain, fused = (
+        onnx.load_from_string(make_variant(path, Variant(half=half, fused=fused))) for fused in (False, True)
+    )
+    operators = [node.op_type for node in fused.graph.node]
+    assert operators.count("MultiHeadAttention") == 2
+    assert operators.count("RotaryEmbedding") == (4 if kind == "attention" else 0)
+    assert operators.count("SimplifiedLayerNormalization") == 4
+    assert not {"Softmax", "Pow"}.intersection(operators)
+    expected, found = run(plain, **inputs), run(fused, **inputs)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=0, atol=2e-2 if half else 1e-5, err_msg=name)
+
+
+def test_products_that_are_no_attention_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(export_onnx(RandomNetworks(15).network(["gpool", "bottleneck"]), 5), path)
+    plain, fused = (onnx.load_from_string(make_variant(path, Variant(half=True, fused=each))) for each in (False, True))
+    assert fused.graph == plain.graph
+
+
 @pytest.mark.parametrize("size", [2, 3, 9, 19])
 def test_board_sizes(size: int) -> None:
     check(RandomNetworks(15).network(["gpool", "bottleneck"], kernel=5), size)
