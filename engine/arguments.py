@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from yomi.engine.jobs import Task
 from yomi.nets.settings import KINDS, OptionError, Setting
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ def add_old_names(group: _ActionsContainer, action: argparse.Action, *flags: str
     group.add_argument(
         *flags, dest=action.dest, type=action.type or str, default=argparse.SUPPRESS, help=argparse.SUPPRESS
     )
+
+
+def add_task(group: _ActionsContainer, units: str) -> None:
+    text = f"do share i of n of the {units}, in OUT/part-i-of-n (docs/CLUSTERS.md)"
+    group.add_argument("--task", type=type_of(Task.parse), metavar="i/n", help=text)
 
 
 def filled(kind: type[T], args: Namespace, **others: object) -> T:

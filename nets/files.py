@@ -74,6 +74,25 @@ def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
         stream.write(content)
 
 
+@contextlib.contextmanager
+def draft_folder(path: Path) -> Iterator[Path]:
+    """Yield a new folder that gets the name `path` when the `with` block ends without an error.
+
+    Raises:
+        OSError: it cannot be written; nothing of it remains.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    draft.mkdir()
+    try:
+        yield draft
+        os.rename(draft, path)
+        sync_folder(path.parent)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
 def sync_folder(folder: Path) -> None:
     """Flush a folder's entries to the disk: names that were added, changed or removed.
 

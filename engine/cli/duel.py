@@ -5,18 +5,23 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_old_names, add_value, type_of
+from yomi.engine.arguments import add_old_names, add_task, add_value, type_of
 from yomi.engine.cli.games import GAMES, add_flags, add_games
 from yomi.engine.cli.loading import add_options, apply_network_defaults, check, collect, prepare
 from yomi.engine.cli.match_settings import bounds
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.default_network import named_file, network_file
+from yomi.engine.jobs import Run, begin_run, folder_of, named_network
 from yomi.engine.machine import usable_cores
+from yomi.engine.matches.parts import SPRT_AND_TASK, UNIT, done_pairs, unit_of
+from yomi.engine.matches.results import points_of
 from yomi.engine.options import NETWORK, TABLE, SearchOptions, Value, rows_for
 from yomi.engine.records import LeftOut
 from yomi.nets.settings import OptionError, did_you_mean
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.matches.duel import DuelConfig, DuelPlayer
     from yomi.engine.matches.rating import Sprt
-    from yomi.engine.matches.results import GameResult
     from yomi.engine.options import Options
 
 COMMAND = "duel"
@@ -65,6 +69,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         add_value(child, "--games", GAMES_WANTED, "N", "play this many games (an even number)", low=2)
         text = "stop when the first is clearly stronger by E1 Elo, or by at most E0"
         child.add_argument("--sprt", type=type_of(bounds), metavar="E0,E1", help=text)
+        add_task(child, "pairs of games")
         add_common(child, game, COMMAND)
 
 
@@ -162,6 +167,8 @@ def run(args: argparse.Namespace) -> int:
         raise CliError(f"--games {args.games}: expected an even number, as each opening is played with both colors")
     try:
         test = None if args.sprt is None else Sprt(*args.sprt)
+        if test is not None and args.task is not None:
+            raise CliError(SPRT_AND_TASK)
         first, second = (read_changes(getattr(args, side), f"--{side}", game) for side in ("first", "second"))
         players = read_players(args, game, first, second)
         with ended_by_a_signal():
@@ -177,23 +184,27 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
 
     terms = make_terms(args, game, players)
     names = _names(args)
-    with MatchJournal(args.out, describe(game, players, terms, names)) as journal:
+    description, folder = describe(game, players, terms, names), folder_of(args.out, args.task)
+    with MatchJournal(folder, description) as journal:
+        run = begin_duel(COMMAND, args, game, players, description)
+        begin_run(folder, run, len(done_pairs(journal.results, run.settings, run.units)), is_new=not journal.results)
         standing = MatchState(test)
         for number, points in points_of(journal.results).items():
             standing.note(number, points)
-        left = [DuelTask(number) for number in range(args.games) if number not in standing.points]
+        numbers = [number for number in range(args.games) if args.task is None or args.task.has(unit_of(number))]
+        left = [DuelTask(number) for number in numbers if number not in standing.points]
         if journal.results:
             say(f"{len(journal.results)} games are in {journal.path}; the match continues")
         begin, played, reported = time.monotonic(), 0, 0.0
         if left and not standing.is_decided:
             with open_referees(args, game, players, terms, len(left)) as referees:
                 for finished in referees.play(left):
-                    journal.add(finished.result(names))
+                    journal.add(replace(finished.result(names), finished=time.strftime("%Y-%m-%dT%H:%M:%S")))
                     standing.note(finished.number, finished.points)
                     played += 1
                     if time.monotonic() - reported >= INTERVAL:
                         reported = time.monotonic()
-                        say(f"{len(standing.points)}/{args.games} games, {standing.line()}")
+                        say(f"{len(standing.points)}/{len(numbers)} games, {standing.line()}")
                     if standing.is_decided:
                         break
         spent = time.monotonic() - begin
@@ -202,12 +213,6 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
     echo(f"{names[0]} against {names[1]}: {standing.line()}")
     speed = f"; {played} of them in {spent:.0f} s, {played / spent:.2f} a second" if played else ""
     echo(f"{len(journal.results)} games, {different} of them different, {plies:.0f} moves each{speed}")
-
-
-def points_of(results: Iterable[GameResult]) -> dict[int, int]:
-    """Return the first player's points (see Played.points) by the number of the game."""
-    # The first player has Black in games of even numbers. Points are half points won: 0, 1 or 2.
-    return {game.number: round(2 * (game.score if game.number % 2 == 0 else 1 - game.score)) for game in results}
 
 
 def _names(args: argparse.Namespace) -> tuple[str, str]:
@@ -224,3 +229,22 @@ def describe(
     board = game.board_size(players[0])
     fields = dataclasses.asdict(terms)
     return {"game": game.name, "board": board, "players": list(names), "options": options, "terms": fields}
+
+
+def begin_duel(
+    command: str,
+    args: argparse.Namespace,
+    game: Game[Any, Any],
+    players: tuple[Options, Options],
+    description: Mapping[str, Any],
+) -> Run:
+    """Return the description of a run that starts now. Networks count by their content, not by their place."""
+    networks: dict[str, str] = {}
+    options = []
+    for side, player, values in zip(("first", "second"), players, description["options"], strict=True):
+        files = {"net": network_file(player, game.name)}
+        files["value_net"] = None if player.value_net is None else named_file(player.value_net, game.name)
+        networks |= {f"{side} {name}": named_network(file) for name, file in files.items() if file is not None}
+        options.append({name: value for name, value in values.items() if name not in files})
+    settings = {**description, "options": options, "games": args.games}
+    return Run(command, args.words, args.task, args.games // 2, UNIT, settings, networks)

@@ -36,6 +36,8 @@ COMMANDS = {
     "duel": "compare two settings of the engine in many games at once",
     "tune": "tune parameters of the search by games",
     "rate": "rate players from journals and game records",
+    "merge": "put the parts of a run on several machines together",
+    "status": "show the progress of long runs",
     BENCH: "measure nodes per second, evaluators, tree, boards, mate search",
     "net": "show, convert and calibrate network files",
     "dataset": "make, check and convert training data, and balanced openings",
@@ -49,7 +51,7 @@ COMMANDS = {
 GROUPS = {
     "play and review": ("play", "serve", "review", "selfplay"),
     "engine for GUIs and servers": ("gtp", "usi", "analysis", "cgos", "floodgate"),
-    "measure": ("match", "duel", "tune", "rate", BENCH),
+    "measure": ("match", "duel", "tune", "rate", BENCH, "status", "merge"),
     "networks and training": ("net", "dataset", "learn", "train"),
     "this machine": ("setup", "doctor", "config", "completion"),
 }
@@ -71,10 +73,8 @@ USAGE = "yomi COMMAND [options]"
 HEADING = "An engine for Go and shogi. It also plays with networks of KataGo and dlshogi."
 EPILOG = """\
 start here:
-  yomi doctor                  show what works on this machine
-  yomi play go --size 9        play in the terminal
-  yomi help COMMAND            show its main options (yomi COMMAND -h)
-  yomi COMMAND --help-all      show all options; yomi version: show the version
+  yomi play go --size 9        play in the terminal; yomi doctor: what works
+  yomi help COMMAND            show its main options; --help-all: all options
 """
 
 
@@ -173,6 +173,7 @@ def _run(words: list[str]) -> int:
         if args.command is None:
             parser.print_help()
             return 0
+        args.words = words
         status: int = args.run(args)
         return status
     except (LineError, EvaluatorError, CompileError) as error:

@@ -25,16 +25,24 @@ from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.clients.client import detect_protocol
 from yomi.engine.clients.spec import (
     COUNTS,
+    OWN,
     TIMES,
+    YOMI,
     EngineLimits,
     EngineSpec,
     command_of,
+    is_own,
     is_yomi,
+    networks_of,
     parse_spec_table,
     spec_table,
     with_unique_names,
+    without_secrets,
 )
 from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.default_network import named_file
+from yomi.engine.jobs import Run, begin_run, folder_of, named_network
+from yomi.engine.matches.parts import SPRT_AND_TASK, UNIT, done_pairs, unit_of
 from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
 from yomi.engine.options import Options
@@ -91,7 +99,9 @@ def run(args: argparse.Namespace) -> int:
     from_file, tables = read_file(args.config)
     args.game, words = split_game(args.players, args.game)
     settings = merge(args, from_file)
-    results = play_match(settings, [*map(spec_table, words), *tables])
+    results = play_match(
+        settings, [*map(spec_table, words), *tables], words=[without_secrets(word) for word in args.words]
+    )
     if results:
         show(args, results)
     return 0
@@ -102,6 +112,7 @@ def play_match(
     tables: Sequence[Mapping[str, Any]],
     report: Say | None = None,
     signals: Callable[[], AbstractContextManager[None]] = ended_by_a_signal,
+    words: Sequence[str] = (),
 ) -> list[GameResult]:
     """Play the remaining games of the match and return all of them.
 
@@ -110,6 +121,7 @@ def play_match(
         tables: the players.
         report: receives lines of progress. None: the terminal shows them, with a table.
         signals: a context in which the games are played.
+        words: the command line, for the description of the run.
 
     Raises:
         SpecError, MatchError, CliError: a setting or a player is wrong.
@@ -125,6 +137,8 @@ def play_match(
     players = [replace(player, limits=player.limits.over(limits)) for player in named]
     if settings.sprt is not None and len(players) != 2:
         raise CliError(f"--sprt with {len(players)} players: expected two")
+    if settings.sprt is not None and settings.task is not None:
+        raise CliError(SPRT_AND_TASK)
     try:
         pairs = pairs_of(len(players), settings.form)
         test = None if settings.sprt is None else Sprt(*settings.sprt)
@@ -154,7 +168,7 @@ def play_match(
         raise CliError(f"--at-once {at_once}: expected at most {len(settings.cpus)}, the groups in --cpus")
     _check_cpus(settings.cpus)
     referee = RefereeSettings(settings.margin, timeout, settings.resign_below, settings.resign_moves)
-    folder = Path(settings.out)
+    task, folder = settings.task, folder_of(Path(settings.out), settings.task)
     with MatchJournal(
         folder,
         description,
@@ -168,6 +182,12 @@ def play_match(
         if openings != journal.kept["openings"]:
             journal.keep({"openings": openings})
         pairings = list(schedule(pairs, settings.games, len(openings)))
+        units = unit_of(pairings[-1].number) + 1
+        identity, networks = _identity(description, players, settings, game.name)
+        begin = Run("match", words, task, units, UNIT, identity, networks)
+        done = len(done_pairs(journal.results, identity, units))
+        begin_run(folder, begin, done, is_new=not journal.results)
+        pairings = [pairing for pairing in pairings if task is None or task.has(unit_of(pairing.number))]
         host = functools.partial(GameRunner, game.matches(), rules, referee)
         plan = MatchPlan(players, pairings, openings, host, folder, at_once, settings.cpus, settings.restart)
         with _Progress(journal, [player.name for player in players], len(pairings), test, report) as progress:
@@ -175,6 +195,26 @@ def play_match(
                 with signals():
                     MatchRunner(plan, journal, progress.show).run()
         return sorted(journal.results, key=lambda result: result.number)
+
+
+def _identity(
+    description: Mapping[str, Any], players: Sequence[EngineSpec], settings: MatchSettings, game: str
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return all that decides the games, without the places of files on this machine, and the named networks."""
+    networks, described = {}, []
+    for player, fields in zip(players, description["players"], strict=True):
+        files = networks_of(player)
+        for flag, file in files.items():
+            networks[f"{player.name} {flag}"] = named_network(named_file(file, game))
+        command = ["NET" if word in files.values() else word for word in player.command]
+        described.append({**fields, "command": [YOMI, *command[len(OWN) :]] if is_own(player) else command})
+    source = list(description["opening_source"])  # the texts of the openings are compared, not their place
+    source[0] = None if source[0] is None else Path(str(source[0])).name
+    if len(source) > 3 and source[3] is not None:
+        networks["openings"] = named_network(named_file(str(source[3]), game))
+        source.pop()
+    own = {"players": described, "opening_source": source, "games": settings.games}
+    return {**description, **own}, networks
 
 
 def _options(game: Game[Any, Any], settings: MatchSettings, *names: str) -> Options:

@@ -11,6 +11,7 @@ from typing import Any
 from yomi.engine.arguments import add_setting
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.parser import CliError
+from yomi.engine.jobs import Task
 from yomi.engine.matches.schedule import FORMS
 from yomi.engine.options import MAX_KOMI, TABLE
 from yomi.nets.settings import choice, flag, load_settings, number, option, rows_of
@@ -90,6 +91,9 @@ class MatchSettings:
                                  unset="groups of --cpus, or 1")
     cpus: tuple[frozenset[int], ...] = option(
         (), "pin the engines of each game to processors: 0,1 or 0-1,2-3", RUNNING, kind="own", read=cpus, word="LIST"
+    )
+    task: Task | None = option(  # noqa: RUF009  (a field, as the others)
+        None, "play share i of n of the pairs, in OUT/part-i-of-n", RUNNING, kind="own", read=Task.parse, word="i/n"
     )
     restart: bool = flag(False, "start the engines again for every game", RUNNING)
     size: int | None = _count("set the board size", "Go", unset="19")

@@ -80,7 +80,20 @@ moves that change the value by half an inaccuracy are searched again, with a thi
 DEFAULT_VISITS = 100
 DEFAULT_NODES, BEST_MOVES = 100_000, 3  # of a position by alpha-beta: about 0.2 s; and moves with values
 LEFT_OUT = (*NOT_FOR_ANALYSIS, "size")
-OUTPUT_OPTIONS = ("records", "out", "worst", "json", "html", "plot", "record", "run", "command", "thresholds", "quiz")
+OUTPUT_OPTIONS = (
+    "records",
+    "words",
+    "out",
+    "worst",
+    "json",
+    "html",
+    "plot",
+    "record",
+    "run",
+    "command",
+    "thresholds",
+    "quiz",
+)
 BROKEN = 1
 
 

@@ -6,10 +6,12 @@ Mistakes in descriptions raise SpecError.
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from yomi.engine.clock import TimeSettings, TimeSystem
@@ -22,7 +24,7 @@ COUNTS = ("periods", "stones", "playouts", "visits", "nodes", "depth")
 MAX_COMMAND = 1 << 15
 SEPARATOR = ";;"
 YOMI = "yomi"
-_OWN = (sys.executable, "-m", "yomi")
+OWN = (sys.executable, "-m", "yomi")
 # Options of yomi that are limits of the engine, so that they override the match's limits.
 YOMI_LIMITS = ("visits", "playouts", "seconds")
 
@@ -147,6 +149,21 @@ def spec_table(text: str) -> dict[str, object]:
     return values | {"options": tables["option"], "env": tables["env"], "init": init}
 
 
+def without_secrets(text: str) -> str:
+    """Return a player of a command line with `...` in place of the values of its environment."""
+    engine, separator, rest = text.partition(SEPARATOR)
+    if not separator:
+        return text
+    words = (re.sub(r"^(env\.[^=]*=).*", r"\1...", word, flags=re.DOTALL) for word in _split(rest))
+    return f"{engine}{separator} {shlex.join(words)}"
+
+
+def networks_of(spec: EngineSpec) -> dict[str, str]:
+    """Return the network files that the command line of a yomi engine names, by flag."""
+    known = {TABLE[name].flag for name in ("net", "value_net")} if is_own(spec) else ()
+    return {flag: file for flag, file in pairwise(spec.command) if flag in known}
+
+
 def parse_spec_table(values: Mapping[str, object], game: str, protocol: str) -> EngineSpec:
     """Read a TOML table: the key engine, and the keys of `parse_spec` (as tables: options, env; as a list: init)."""
     command = command_of(values)
@@ -210,7 +227,7 @@ def is_yomi(word: str) -> bool:
 
 def is_own(spec: EngineSpec) -> bool:
     """Whether `parse_spec` made this engine from `yomi`."""
-    return spec.command[: len(_OWN)] == _OWN
+    return spec.command[: len(OWN)] == OWN
 
 
 def _yomi(command: list[str], game: str, protocol: str) -> tuple[dict[str, object], list[str]]:
@@ -236,7 +253,7 @@ def _yomi(command: list[str], game: str, protocol: str) -> tuple[dict[str, objec
             flags.append(row.flag if parsed else row.flag.replace("--", "--no-", 1))
         else:
             flags += [row.flag, value]
-    return limits, [*_OWN, protocol, *flags, *command[1:]]
+    return limits, [*OWN, protocol, *flags, *command[1:]]
 
 
 def _short(word: str) -> str:

@@ -7,7 +7,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -195,13 +195,12 @@ def write_page(folder: Path, now: float | None = None) -> None:
     _write([folder], folder / PAGE, time.time() if now is None else now)
 
 
-def write_comparison(folders: Sequence[Path], path: Path, now: float | None = None) -> None:
-    """Write a page that lays runs over each other. Raises LearningError as `write_page` does."""
-    _write(folders, path, time.time() if now is None else now)
+def write_runs(runs: Sequence[Mapping[str, Any]], path: Path, now: float) -> None:
+    """Write the page of runs of any command, given their data (see `run_data` and `plain_data`).
 
-
-def _write(folders: Sequence[Path], path: Path, now: float) -> None:
-    runs = [_run(folder, name, now) for folder, name in zip(folders, _names(folders), strict=True)]
+    Raises:
+        LearningError: the page cannot be written.
+    """
     data = {"runs": runs, "written": now}
     embedded = json.dumps(_finite(data), allow_nan=False)
     for sign in "<>&":  # nothing of it may end the script
@@ -213,7 +212,23 @@ def _write(folders: Sequence[Path], path: Path, now: float) -> None:
         raise LearningError(f"{path}: {error.strerror}") from None
 
 
-def _names(folders: Sequence[Path]) -> list[str]:
+def plain_data(name: str, title: str, text: str, running: bool) -> dict[str, Any]:
+    """Return the data of a run that has text only."""
+    empty: dict[str, Any] = {"charts": [], "played": [[0.0, 0]], "networks": [], "games": []}
+    return {"name": name, "title": title, "text": text, "running": running, **empty}
+
+
+def write_comparison(folders: Sequence[Path], path: Path, now: float | None = None) -> None:
+    """Write a page that lays runs over each other. Raises LearningError as `write_page` does."""
+    _write(folders, path, time.time() if now is None else now)
+
+
+def _write(folders: Sequence[Path], path: Path, now: float) -> None:
+    runs = [run_data(folder, name, now) for folder, name in zip(folders, short_names(folders), strict=True)]
+    write_runs(runs, path, now)
+
+
+def short_names(folders: Sequence[Path]) -> list[str]:
     """Return the folders without their common beginning."""
     paths = [folder.resolve().parts for folder in folders]
     levels = zip(*paths, strict=False)
@@ -221,8 +236,8 @@ def _names(folders: Sequence[Path]) -> list[str]:
     return [str(Path(*parts[min(common, len(parts) - 1) :])) for parts in paths]
 
 
-def _run(folder: Path, name: str, now: float) -> dict[str, Any]:
-    """Return the data of a run for the page."""
+def run_data(folder: Path, name: str, now: float) -> dict[str, Any]:
+    """Return the data of a run of `yomi learn` for the page."""
     progress = Progress(Journal(folder / NAME).read())
     try:
         games = read_games(folder / LATEST)

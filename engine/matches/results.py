@@ -12,6 +12,7 @@ from typing import Any, Generic
 from yomi.engine.clients.client import EngineClient, EngineMove
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.game import Game
+from yomi.engine.jobs import first_difference
 from yomi.engine.journal import append_object, complete_lines
 from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
 from yomi.engine.records import LeftOut
@@ -161,6 +162,12 @@ class GameResult:
             raise ValueError(str(error)) from None
 
 
+def points_of(results: Iterable[GameResult]) -> dict[int, int]:
+    """Return the first player's points (see Played.points) by the number of the game."""
+    # The first player has Black in games of even numbers. Points are half points won: 0, 1 or 2.
+    return {game.number: round(2 * (game.score if game.number % 2 == 0 else 1 - game.score)) for game in results}
+
+
 def _has_type(value: object, wanted: str) -> bool:
     """Whether a value of the journal has the type of its field, given as source text."""
     if wanted.startswith("tuple["):
@@ -279,6 +286,18 @@ def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:
     return _parse_journal(path, complete_lines(data))
 
 
+def write_journal(folder: Path, description: Mapping[str, Any], results: Iterable[GameResult]) -> None:
+    """Write the journal of a match in a folder without one. `description` is that of `read_journal`.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with (folder / JOURNAL_NAME).open("a+b", buffering=0) as file:
+        append_object(file, {"yomi-match": JOURNAL_FORMAT, **description})
+        for result in results:
+            append_object(file, result.to_json())
+
+
 def _parse_journal(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, Any], list[GameResult]]:
     """Return the description, with the last kept data, and the games."""
     games = []
@@ -302,22 +321,11 @@ def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, objec
     """Check that a journal belongs to the match to be played. The number of games may differ."""
     for key in sorted({*found, *wanted} - {"kept"}):
         if found.get(key) != wanted.get(key):
-            name, *values = _first_difference(key, found.get(key), wanted.get(key))
+            name, *values = first_difference(key, found.get(key), wanted.get(key))
             old, new = (json.dumps(value)[:80] for value in values)
             raise MatchError(
                 f"{path} belongs to another match: {name} was {old}, now {new}; use the same settings, or another --out"
             )
-
-
-def _first_difference(name: str, old: object, new: object) -> tuple[str, object, object]:
-    """Return the innermost differing part of two values: its name, such as `players.0.folder`, and both values."""
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        old, new = dict(enumerate(old)), dict(enumerate(new))
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in (*old, *new):
-            if old.get(key) != new.get(key):
-                return _first_difference(f"{name}.{key}", old.get(key), new.get(key))
-    return name, old, new
 
 
 def read_results(

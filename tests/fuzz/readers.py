@@ -24,7 +24,6 @@ from yomi.bench.choices import ChoicesError, Sayings
 from yomi.bench.levels import LevelsError, read_pairings
 from yomi.bench.mate import ProblemError, read_problems
 from yomi.engine.cli import learn, match_settings, net
-from yomi.engine.cli.duel import points_of
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.parser import CliError
 from yomi.engine.clients.spec import SpecError, parse_spec_table
@@ -42,7 +41,7 @@ from yomi.engine.learning import store
 from yomi.engine.learning.journal import Journal as LearningJournal
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.matches.report import report, to_json, to_text
-from yomi.engine.matches.results import GameResult, MatchError, MatchJournal, read_journal, read_results
+from yomi.engine.matches.results import GameResult, MatchError, MatchJournal, points_of, read_journal, read_results
 from yomi.engine.matches.schedule import load_openings
 from yomi.engine.options import OptionError, Options, read_config
 from yomi.engine.players import precision, setup

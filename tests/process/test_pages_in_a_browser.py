@@ -504,7 +504,7 @@ def test_learning_runs_laid_over_each_other(browser: Any, tmp_path: Path, screen
     page, errors = browser.new_page(viewport={"width": width, "height": height}), []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto((tmp_path / "runs.html").as_uri())
-    assert page.inner_text("h1") == "yomi learn: first, second"
+    assert page.inner_text("h1") == "yomi: first, second"
     titles = page.evaluate(TITLES)
     assert len([title for title in titles if title.startswith("Elo ")]) == 1
     assert not [title for title in titles if title.startswith("Time ")]

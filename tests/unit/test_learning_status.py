@@ -23,8 +23,8 @@ from yomi.engine.learning.page import (
     PAGE,
     POINTS,
     TEMPLATE,
-    _names,
     read_games,
+    short_names,
     status_text,
     write_page,
 )
@@ -347,9 +347,9 @@ def test_runs_are_laid_over_each_other(
 
 
 def test_names_of_runs() -> None:
-    assert _names([Path("/a/b/one"), Path("/a/b/two/x")]) == ["one", "two/x"]
-    assert _names([Path("/a/b"), Path("/a/b/c"), Path("/a/b")]) == ["b", "c", "b"]
-    assert _names([Path("/a/b")]) == ["b"]
+    assert short_names([Path("/a/b/one"), Path("/a/b/two/x")]) == ["one", "two/x"]
+    assert short_names([Path("/a/b"), Path("/a/b/c"), Path("/a/b")]) == ["b", "c", "b"]
+    assert short_names([Path("/a/b")]) == ["b"]
 
 
 def test_what_is_foreign_stays_text(folder: Path) -> None:

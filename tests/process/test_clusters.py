@@ -1,0 +1,198 @@
+"""Runs in parts (`--task`, `yomi merge`) equal whole runs, and `yomi status` shows both."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.process.match_process import ROOT, command, scripted
+from yomi.engine.cli.main import main
+from yomi.engine.default_network import named_file
+from yomi.engine.jobs import RUN_NAME, read_run
+from yomi.engine.matches.results import JOURNAL_NAME, read_journal
+
+PLAYERS = [scripted("usi", conduct) for conduct in ("fine", "resign", "declare")]
+# Times in journals, CSA, KIF and SGF
+TIMES = re.compile(
+    rb'"(?:finished|seconds)": (?:"[^"]*"|\[[^\]]*\])'
+    rb"|,T\d+|^T\d+|^\$(?:START|END)_TIME:.*"
+    rb"|\( *[\d:.]+/[\d:.]+\)|\d\d:\d\d\.\d|\d{4}/\d\d/\d\d \d\d:\d\d:\d\d"
+    rb"|\d+\.\d+ s",
+    re.MULTILINE,
+)
+
+
+def contents(folder: Path, leave_out: tuple[str, ...] = (RUN_NAME,)) -> dict[str, bytes]:
+    """Return the files of a folder without times."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in leave_out)
+    return {str(path.relative_to(folder)): TIMES.sub(b"", path.read_bytes()) for path in files}
+
+
+def in_order(found: dict[str, bytes]) -> dict[str, bytes]:
+    """Return contents with the games of a journal in order: a match writes them as they end."""
+    head, *games = found[JOURNAL_NAME].splitlines(keepends=True)
+    games.sort(key=lambda line: int(line.removeprefix(b'{"number": ').partition(b",")[0]))
+    return {**found, JOURNAL_NAME: b"".join([head, *games])}
+
+
+def described(folder: Path) -> dict[str, Any]:
+    run: dict[str, Any] = json.loads((folder / RUN_NAME).read_text())
+    return {name: value for name, value in run.items() if name not in ("starts", "words")}
+
+
+def merge_fails(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """Run a merge that must fail, and return what it prints on stderr."""
+    capsys.readouterr()
+    assert main(["merge", *map(str, words)]) == 2
+    return capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def whole_match(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("match")
+    (folder / "openings.sfen").write_text("startpos moves 2g2f 8c8d 2f2e 8d8e\nstartpos moves 7g7f 3c3d 6g6f 4c4d\n")
+    assert main([*match_words(folder), "--out", str(folder / "whole")]) == 0
+    return folder / "whole"
+
+
+def match_words(folder: Path) -> list[str]:
+    openings = ("--openings", str(folder / "openings.sfen"))
+    return ["match", "shogi", *PLAYERS, *openings, "--games", "3", "--byoyomi", "60", "--timeout", "60"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_match_in_parts_is_the_whole_match(count: int, whole_match: Path, tmp_path: Path) -> None:
+    for number in range(count, 0, -1):
+        words = [*match_words(whole_match.parent), "--task", f"{number}/{count}", "--at-once", "2"]
+        assert main([*words, "--out", str(tmp_path / "parts")]) == 0
+    assert main(["merge", str(tmp_path / "parts"), "--out", str(tmp_path / "merged")]) == 0
+    assert contents(tmp_path / "merged") == in_order(contents(whole_match))
+    assert described(tmp_path / "merged") == described(whole_match)
+    games = [game.number for game in read_journal(tmp_path / "merged" / JOURNAL_NAME)[1]]
+    assert games == [0, 1, 2, 3, 4, 5, 6, 8, 10]  # three games of each pair: the last ones have no partner
+
+
+def test_a_merge_names_missing_pairs_and_differences(
+    whole_match: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts, words = tmp_path / "parts", match_words(whole_match.parent)
+    secret = [word + " env.TOKEN=secret" if word.endswith("name=fine") else word for word in words]
+    assert main([*secret, "--task", "1/3", "--out", str(parts)]) == 0
+    error = merge_fails(capsys, parts, "--out", tmp_path / "merged")
+    assert re.search(r"task 2/3 lacks pairs of games 2, 5: yomi match shogi .* --task 2/3\n", error)
+    assert "4 of 6 pairs of games are missing: run the commands above, then merge again" in error
+    assert "secret" not in error
+    assert "secret" not in (parts / "part-1-of-3" / RUN_NAME).read_text()
+    assert not (tmp_path / "merged").exists()
+    assert main([*secret, "--task", "2/3", "--margin", "2", "--out", str(parts)]) == 0
+    error = merge_fails(capsys, parts, "--out", tmp_path / "merged")
+    assert error == (f"yomi: error: {parts}/part-2-of-3: margin 2.0 found, expected 0.0 as in {parts}/part-1-of-3\n")
+    error = merge_fails(capsys, whole_match, parts, "--out", tmp_path / "merged")
+    assert "a whole run found, expected a part, made with --task" in error
+    assert "expected the name of a new folder" in merge_fails(capsys, parts, "--out", tmp_path)
+
+
+def test_a_task_knows_no_test_of_a_match(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["match", "shogi", *PLAYERS[:2], "--sprt", "0,20", "--task", "1/2", "--out", str(tmp_path)]
+    assert main(words) == 2
+    assert "--sprt with --task: a task sees only its own games" in capsys.readouterr().err
+
+
+def test_a_killed_part_of_a_match_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slow = [scripted("gtp", "fine", 0.02, name) for name in ("a", "b")]
+    words = ["go", *slow, "--size", "9", "--games", "16", "--task", "2/2", "--out", str(tmp_path)]
+    process = subprocess.Popen(command(*words), cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    assert process.stderr is not None
+    next(line for line in process.stderr if re.match(r"[12]/8  game", line))
+    os.kill(process.pid, signal.SIGKILL)
+    with process.stderr:
+        process.wait()
+    part = tmp_path / "part-2-of-2"
+    before = len(read_journal(part / JOURNAL_NAME)[1])
+    assert main(["status", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"done +\d of 8 pairs of games", shown)
+    assert "waits for   task 2/2: " in shown
+    assert "waits for   task 1/2, not begun: yomi match go " in shown
+    assert main(["match", *words]) == 0
+    games = read_journal(part / JOURNAL_NAME)[1]
+    assert sorted(game.number for game in games) == [2, 3, 6, 7, 10, 11, 14, 15]
+    assert 1 <= before < len(games)
+    assert len(read_run(part).starts) == 2
+
+
+DUEL = ["duel", "go", "--size", "5", "--net", "fast", "--visits", "4", "--second", "visits=2", "--games", "10"]
+
+
+@pytest.fixture(scope="module")
+def whole_duel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("duel")
+    assert main([*DUEL, "--at-once", "3", "--processes", "1", "--out", str(folder / "whole")]) == 0
+    return folder / "whole"
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_duel_in_parts_is_the_whole_duel(count: int, whole_duel: Path, tmp_path: Path) -> None:
+    for number in range(1, count + 1):
+        processes = "2" if (number, count) == (2, 2) else "1"
+        words = [*DUEL, "--processes", processes, "--out", str(tmp_path), "--task", f"{number}/{count}"]
+        assert main(words) == 0
+    assert main(["merge", *map(str, tmp_path.glob("part-*")), "--out", str(tmp_path / "merged")]) == 0
+    assert contents(tmp_path / "merged") == in_order(contents(whole_duel))
+    assert described(tmp_path / "merged") == described(whole_duel)
+
+
+def test_a_duel_with_another_network_is_refused(
+    whole_duel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.bin.gz"
+    other.write_bytes(gzip.compress(gzip.decompress(Path(named_file("fast", "go")).read_bytes()), 1))
+    words = [*DUEL, "--processes", "1", "--out", str(tmp_path), "--task"]
+    assert main([*words, "1/2"]) == 0
+    assert main([*words, "2/2", "--net", str(other)]) == 0
+    error = merge_fails(capsys, tmp_path, "--out", tmp_path / "merged")
+    assert re.search(
+        r"part-2-of-2: first net other\.bin\.gz [0-9a-f]{16} found, expected \S+ [0-9a-f]{16} as in ", error
+    )
+    assert main([*DUEL, "--sprt", "0,20", "--task", "1/2", "--out", str(tmp_path / "test")]) == 2
+    assert main(["status", str(whole_duel)]) == 0
+    assert re.search(r"done +5 of 5 pairs.*the flags against visits=2: \d+-\d+-\d+", capsys.readouterr().out, re.DOTALL)
+
+
+def test_the_status_of_a_match_has_its_tables(
+    whole_match: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "status.html"
+    assert main(["status", str(whole_match), "--html", str(page)]) == 0
+    shown = capsys.readouterr().out
+    assert "done        6 of 6 pairs of games (100%)" in shown
+    assert "waits for" not in shown
+    assert "# PLAYER" in shown
+    assert "6 of 6 pairs of games" in page.read_text()
+    assert main(["status", str(tmp_path)]) == 2
+    assert f"{tmp_path}: no run.json found, expected the folder of a run" in capsys.readouterr().err
+
+
+def test_the_loop_of_the_documents_works(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "CLUSTERS.md").read_text("utf-8")
+    blocks = re.findall(r"^```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    loop = next(block for block in blocks if block.startswith("for i in 1 2 3"))
+    program = tmp_path / "yomi"
+    program.write_text(f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' -m yomi \"$@\"\n")
+    program.chmod(0o755)
+    path = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", loop], cwd=tmp_path, env=path, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "3 parts, 6 pairs of games merged in strength-whole" in done.stdout
+    assert "done        6 of 6 pairs of games (100%)" in done.stdout
