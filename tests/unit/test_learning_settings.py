@@ -113,7 +113,7 @@ def test_networks_of_a_run_on_a_gpu_are_not_compared_with_fp32(
     has_half: bool | None, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def find(kind: str) -> list[devices.Gpu]:
-        if has_half is None:  # this machine has no GPU, but those of a cluster may
+        if has_half is None:  # this machine has no GPU, but GPUs of a cluster may
             raise EvaluatorError("no GPU")
         return [devices.Gpu("card", has_half)]
 

@@ -175,7 +175,7 @@ def territory(session: Session, request: Command) -> str:
 
 
 def raw_evaluation(raw: RawEvaluation, board: Board, *, is_human: bool = False) -> str:
-    """Return the lines of kata-raw-nn, or with `is_human` those of kata-raw-human-nn."""
+    """Return the lines of kata-raw-nn, or with `is_human` the lines of kata-raw-human-nn."""
     extra = dict(raw.extra)
     if is_human:
         scores = [f"whiteScore {raw.white_score_selfplay:.3f}", f"whiteScoreSq {raw.white_score_mean_square:.3f}"]
