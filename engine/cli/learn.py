@@ -22,6 +22,7 @@ from yomi.engine.default_network import is_bundled, named_file, network_fault
 from yomi.engine.learning.settings import LearnSettings, training_tables
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import TABLE
+from yomi.nets.python_file import is_in_file
 from yomi.nets.settings import make_settings, rows_of
 from yomi.nets.text import read_toml
 
@@ -340,7 +341,7 @@ def _read_tables(path: Path | None, game: str | None = None) -> dict[str, Any]:
             raise CliError(f"--network {path}: found table [{name}], expected [network], [training] or [loss]")
     network = tables.get("network", {})
     kind, start = network.get("kind"), network.get("start")
-    if isinstance(kind, str) and ".py:" in kind:  # the user's module is beside the file
+    if isinstance(kind, str) and is_in_file(kind):  # the user's module is beside the file
         network["kind"] = str((path.parent / kind).absolute())
     if isinstance(start, str) and start:
         network["start"] = str(_start_file(path, start, game))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.game import Game
 from yomi.engine.learning.opponents import DroppedGame, Opponent, OpponentPool, opponent_spec
-from yomi.engine.learning.policies import POLICIES, Searching, SearchResult
+from yomi.engine.learning.policies import Searching, SearchResult, find_policy
 from yomi.engine.learning.searches import ConcurrentGames, GameCoroutine, GameSearch, Searches
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.options import Options
@@ -132,7 +132,7 @@ class SelfPlay(Generic[G]):
         self.learnable: Learnable[G] = game.learnable(options)
         self.lead = 0.0  # passed to new_game
         self.rng = np.random.default_rng(seed)
-        self._policy = POLICIES[settings.search]
+        self._policy = find_policy(settings.search)
         self._stack = contextlib.ExitStack()
         subject, queue, search = self._stack.enter_context(game.benchmark_setup(options))
         visits = max(settings.visits, settings.cheap_visits) * (2 if settings.keep_tree else 1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from yomi.engine.learning.policies import POLICIES
+from yomi.engine.learning.policies import check_policy
 from yomi.nets.settings import choice, flag, number, option
 
 # Default loss weights of learning. Ownership teaches a young network much, so it weighs more than in training.
@@ -23,8 +23,9 @@ class SelfPlaySettings:
 
     # a table: the formatter would give each argument a line
     # fmt: off
-    search: str = choice(
-        "puct", tuple(POLICIES), "choose the search of self-play; gumbel learns from few visits", live=False
+    search: str = option(
+        "puct", "choose the search of self-play: puct, gumbel, or a function of your own", kind="own", live=False,
+        read=check_policy, word="NAME", more="gumbel learns from few visits. FILE.py:NAME is a function in a file."
     )
     visits: int = _number(100, 2, None, "make this many visits in a full search; its position is learned")
     cheap_visits: int = _number(20, 2, None, "make this many visits in a cheap search; its position is not learned")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from yomi.nets.definitions.shogi import AlphaZeroShogi, DlshogiResNet
 from yomi.nets.definitions.sparse import SparseShogi, from_sparse
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.file import read_network
+from yomi.nets.python_file import PythonFileError, is_in_file, load_object
 from yomi.nets.sparse import read_sparse
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def make(kind: str, options: Mapping[str, Any], folder: Path = Path(".")) -> Net
     Raises:
         NetworkError: the network, an option or a value is unknown.
     """
-    network = _own(kind, folder) if ".py:" in kind else NETWORKS.get(kind)
+    network = _own(kind, folder) if is_in_file(kind) else NETWORKS.get(kind)
     if network is None:
         raise NetworkError(f"network {kind!r} found, expected one of {', '.join(NETWORKS)}, or FILE.py:CLASS")
     check_options(f"network {kind}", network, options)
@@ -52,17 +52,12 @@ def make(kind: str, options: Mapping[str, Any], folder: Path = Path(".")) -> Net
 
 
 def _own(kind: str, folder: Path) -> type[Network]:
-    name, _, class_name = kind.rpartition(":")
-    path = folder / name
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise NetworkError(f"network {kind!r}: no file {path} found, expected one of Python")
-    module = importlib.util.module_from_spec(spec)
-    # The file's own errors are not caught: its author needs the traceback.
-    spec.loader.exec_module(module)
-    network = getattr(module, class_name, None)
+    try:
+        network = load_object(kind, folder)
+    except PythonFileError as error:
+        raise NetworkError(f"network {kind!r}: {error}") from None
     if not isinstance(network, type) or not issubclass(network, Network):
-        raise NetworkError(f"{path}: {class_name} = {network!r} found, expected a class below {Network.__qualname__}")
+        raise NetworkError(f"network {kind!r}: {network!r} found, expected a class below {Network.__qualname__}")
     return network
 
 

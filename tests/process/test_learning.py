@@ -114,23 +114,19 @@ def test_a_network_of_ones_own_plays_on_a_processor(tmp_path: Path) -> None:
 
 def test_a_search_of_ones_own_plays_as_documented(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs/LEARNING.md").read_text(encoding="utf-8")
-    (script,) = re.findall(r"```python\n(# learn\.py: .*?)```", text, re.DOTALL)
+    (script,) = re.findall(r"```python\n(# cautious\.py: .*?)```", text, re.DOTALL)
     noted = f"    open({str(tmp_path / 'called')!r}, 'w').close()\n    return (yield"
-    (tmp_path / "learn.py").write_text(script.replace("    return (yield", noted))
+    (tmp_path / "cautious.py").write_text(script.replace("    return (yield", noted))
     (tmp_path / "net.toml").write_text(NETWORK)
-    words = [*SETTINGS.split(), "--search", "cautious", "--networks", "1", "--out", "run", "--network", "net.toml"]
+    files = ["--search", "cautious.py:cautious", "--out", "run", "--network", "net.toml"]
+    words = command("go", *SETTINGS.split(), "--networks", "1", *files)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    ended = subprocess.run(
-        [sys.executable, "learn.py", "go", *words],
-        capture_output=True, text=True, check=False, cwd=tmp_path, env=environment,
-    )  # fmt: skip
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
     assert ended.returncode == 0, ended.stderr
     assert "network 1 (" in ended.stderr
     assert (tmp_path / "called").exists()
-    assert json.loads((tmp_path / "run/settings.json").read_text())["search"] == "cautious"
-    other = subprocess.run(command("go", "--search", "cautious"), capture_output=True, text=True, check=False)
-    assert other.returncode == 2
-    assert "--search: expected one of puct, gumbel, found 'cautious'" in other.stderr
+    settings = json.loads((tmp_path / "run/settings.json").read_text())
+    assert settings["search"] == f"{tmp_path / 'cautious.py'}:cautious"
 
 
 def test_a_run_whose_network_is_damaged_goes_on_by_the_same_command(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -156,3 +157,38 @@ def test_what_is_proven_is_played_and_learned(search_by: str, proven: list[int])
         best = max(proven)
         assert proven[found.move] == best
         assert {proven[move] for move in found.moves[found.target > 0.0].tolist()} == {best}
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        ("cautious", "expected one of puct, gumbel, or FILE.py:NAME, found 'cautious'"),
+        ("no.py:cautious", "no file .*no.py found, expected one of Python"),
+        ("own.py:bold", "no bold found, expected one of its names: cautious"),
+        ("own.py:cautious", "3 found, expected a function such as policies.puct"),
+    ],
+)
+def test_a_search_that_is_none_is_refused(
+    search: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text("cautious = 3\n")
+    with pytest.raises(ValueError, match=message):
+        policies.check_policy(search)
+
+
+def test_a_policy_of_a_file_has_its_classes_and_may_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "POLICIES", dict(policies.POLICIES))
+    source = """
+from __future__ import annotations
+import dataclasses
+
+@dataclasses.dataclass
+class Constants:
+    scale: float = 2.0
+
+def mine(*arguments):
+    return Constants().scale
+"""
+    policies.define_policy("/elsewhere/own.py:mine", source)  # as a node of a cluster does, without the file
+    assert policies.find_policy("/elsewhere/own.py:mine")() == 2.0  # type: ignore[call-arg, comparison-overlap]

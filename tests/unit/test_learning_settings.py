@@ -31,7 +31,7 @@ def test_the_documentation_has_all_of_them() -> None:
         ({"visits": 1}, "visits: expected an integer of at least 2, found 1"),
         ({"visits": 2.5}, "visits: expected an integer of at least 2, found 2.5"),
         ({"full_share": 1.5}, "full_share: expected a number from 0.01 to 1, found 1.5"),
-        ({"search": "minimax"}, "search: expected one of puct, gumbel, found 'minimax'"),
+        ({"search": "minimax"}, "search: expected one of puct, gumbel, or FILE.py:NAME, found 'minimax'"),
         ({"keep_tree": 1}, "keep_tree: expected true or false, found 1"),
     ],
 )
