@@ -28,6 +28,7 @@ RUN_FORMAT = 1
 DIGEST_LENGTH = 16
 FLAG = "--task"
 MAX_TASKS = 1_000_000
+MAX_UNITS = 100_000_000
 
 
 class JobError(LineError):
@@ -159,11 +160,24 @@ def read_run(folder: Path) -> Run:
         data["task"] = None if data["task"] is None else Task.parse(data["task"])
         data["starts"] = [Start(**start) for start in data["starts"]]
         run = Run(**data)
-        if not (run.starts and isinstance(run.units, int) and run.units >= 0 and isinstance(run.command, str)):
+        if not _has_form(run):
             raise ValueError("a field has another form")
         return run
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise JobError(f"{path}: expected the description of a run ({error})") from None
+
+
+def _has_form(run: Run) -> bool:
+    texts = [run.command, run.unit, *run.words, *run.networks.values(), *(start.version for start in run.starts)]
+    numbers = [run.units, *(start.done for start in run.starts)]
+    return (
+        all(isinstance(text, str) and text for text in texts)
+        and isinstance(run.words, list)
+        and isinstance(run.settings, dict)
+        and all(type(number) is int and 0 <= number <= MAX_UNITS for number in numbers)
+        and len(run.starts) > 0
+        and all(isinstance(start.time, int | float) and "host" in start.machine for start in run.starts)
+    )
 
 
 def first_difference(name: str, old: object, new: object) -> tuple[str, object, object]:

@@ -7,13 +7,14 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_value, check_counts, check_ranges
+from yomi.engine.arguments import add_task, add_value, check_counts, check_ranges
 from yomi.engine.cli.games import GAMES, add_flags, add_games
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, add_actions
 from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.default_network import network_path
 from yomi.engine.go.descriptor import SCORED_ROWS
+from yomi.engine.jobs import folder_of
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.descriptor import add_score_scale, vary_boards
 from yomi.nets.errors import NetworkError
@@ -69,6 +70,7 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     add("--out", type=Path, required=True, metavar="FOLDER", help="write the data set to this folder")
     text = f"encode the inputs of networks as {', '.join(FEATURE_SETS)} (default: katago-v7)"
     add("--features", choices=FEATURE_SETS, default="katago-v7", metavar="SET", help=text)
+    add_task(make, "shards")
     add_value(make, "--test-share", 0.03, "S", "hold out this share of games for tests")
     add_value(make, "--limit", 0, "N", "limit the positions of the whole set", "all")
     rows = f"set the positions of a shard (default: {SHARD_ROWS}; {SCORED_ROWS} with --score-search)"
@@ -141,6 +143,7 @@ def make_dataset(args: argparse.Namespace) -> None:
 
     check_ranges(args, test_share=(0.0, 0.9))
     check_counts(args, limit=0, seed=0, shard_rows=1)
+    args.out = folder_of(args.out, args.task)
     game = GAMES[feature_set(args.features).game]
     _refuse_others(args, game)
     print_dataset(game.make_dataset(args, say))
@@ -158,6 +161,8 @@ def _refuse_others(args: argparse.Namespace, game: Game[Any, Any]) -> None:
 def play_dataset(args: argparse.Namespace) -> None:
     check_ranges(args, random_moves=(0.0, 1.0))
     check_counts(args, positions=1, shard_rows=1, seed=0)
+    if "task" in args:  # only sets of shards have tasks
+        args.out = folder_of(args.out, args.task)
     made = GAMES[args.game].play_dataset(args, say)
     if isinstance(made, str):
         echo(made)

@@ -247,4 +247,4 @@ def begin_duel(
         networks |= {f"{side} {name}": named_network(file) for name, file in files.items() if file is not None}
         options.append({name: value for name, value in values.items() if name not in files})
     settings = {**description, "options": options, "games": args.games}
-    return Run(command, args.words, args.task, args.games // 2, UNIT, settings, networks)
+    return Run(command, args.command_words, args.task, args.games // 2, UNIT, settings, networks)

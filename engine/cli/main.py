@@ -173,7 +173,7 @@ def _run(words: list[str]) -> int:
         if args.command is None:
             parser.print_help()
             return 0
-        args.words = words
+        args.command_words = words
         status: int = args.run(args)
         return status
     except (LineError, EvaluatorError, CompileError) as error:

@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     args.game, words = split_game(args.players, args.game)
     settings = merge(args, from_file)
     results = play_match(
-        settings, [*map(spec_table, words), *tables], words=[without_secrets(word) for word in args.words]
+        settings, [*map(spec_table, words), *tables], words=[without_secrets(word) for word in args.command_words]
     )
     if results:
         show(args, results)

@@ -36,7 +36,10 @@ folder is that of one run without --task. Parts of another version, network or s
 missing, the command names them and the commands that make them. docs/CLUSTERS.md explains it.
 """
 # The functions `done` and `merge` of each command that has tasks
-KINDS = {"match": "yomi.engine.matches.parts", "duel": "yomi.engine.matches.parts"}
+KINDS = {
+    **dict.fromkeys(("match", "duel"), "yomi.engine.matches.parts"),
+    **dict.fromkeys(("dataset play", "dataset make"), "yomi.engine.datasets.parts"),
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:

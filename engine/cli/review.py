@@ -82,7 +82,7 @@ DEFAULT_NODES, BEST_MOVES = 100_000, 3  # of a position by alpha-beta: about 0.2
 LEFT_OUT = (*NOT_FOR_ANALYSIS, "size")
 OUTPUT_OPTIONS = (
     "records",
-    "words",
+    "command_words",
     "out",
     "worst",
     "json",

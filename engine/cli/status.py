@@ -98,7 +98,7 @@ def status_text(shares: Sequence[_Share], now: float) -> str:
 
     run = shares[0].run
     starts = [start for share in shares for start in share.run.starts]
-    machines = dict.fromkeys(f"{start.machine['host']} ({start.machine['cpu']})" for start in starts)
+    machines = dict.fromkeys(f"{start.machine['host']} ({start.machine.get('cpu')})" for start in starts)
     versions = dict.fromkeys(start.version for start in starts)
     count = run.task.count if run.task else 1
     begun = {share.run.task.number for share in shares if share.run.task}

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.datasets.parts import ShardWork
 from yomi.engine.records import MAX_RECORD_BYTES, LeftOut, refuse_special
 from yomi.native.jit import CACHE_DIRECTORY, kernel_key
 from yomi.nets.data.shards import SPLITS, Dataset, open_dataset, shard_name, write_shard
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 GO_SUFFIXES = (".sgf", ".gib", ".ngf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
 _PART = 1 << 20
+MAKE = ShardWork("dataset make")
 Log = Callable[[str], None]
 Columns = dict[str, npt.NDArray[Any]]
 # Split, board size, name and rows of a shard.
@@ -143,17 +145,18 @@ def write_missing(
     planned: Sequence[Planned],
     columns: Callable[[ThreadPoolExecutor, npt.NDArray[Any], int], Columns],
     log: Log,
+    work: ShardWork = MAKE,
 ) -> Dataset:
-    """Write those of the `planned` shards that a set lacks, and return the whole set.
+    """Write those of the `planned` shards that a set lacks, as far as they belong to a task, and return the set.
 
     `columns` returns the columns of a shard from a thread pool, its rows and the board size.
     """
-    there = {shard.path.name for shard in dataset.shards}
+    missing = work.begin(dataset, [name for _, _, name, _ in planned])
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for number, (split, size, name, rows) in enumerate(planned, 1):
-            if name not in there:
-                write_shard(dataset.folder, name, split, size, columns(pool, rows, size))
-                log(f"shard {number} of {len(planned)}: {name}, {len(rows)} positions")
+        for number in missing:
+            split, size, name, rows = planned[number]
+            write_shard(dataset.folder, name, split, size, columns(pool, rows, size))
+            log(f"shard {number + 1} of {len(planned)}: {name}, {len(rows)} positions")
     return open_dataset(dataset.folder)
 
 

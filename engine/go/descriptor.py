@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
+from yomi.engine.arguments import add_task, add_value, check_counts, check_ranges, filled
 from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.default_network import check_network, network_path
 from yomi.engine.game import Game, lazy
@@ -121,6 +121,7 @@ def _add_dataset_play(group: _ActionsContainer) -> None:
     add, value = group.add_argument, functools.partial(add_value, group)
     add("--teacher", type=_network, required=True, metavar="NET", help="play and label with this KataGo network")
     add("--size", type=int, required=True, metavar="N", help="play on boards of this size")
+    add_task(group, "shards")
     value("--kept", 0.25, "S", "keep this share of each game's positions")
     value("--visits", 1, "N", "label with searches of N visits; 1: the network alone")
     value("--random-moves", 0.03, "S", "draw this share of the moves at random")
@@ -243,6 +244,7 @@ class Go(Game[Any, Any]):
 
     def make_dataset(self, args: Namespace, say: Say) -> Dataset:
         from yomi.engine.datasets.making import GO_SUFFIXES, announce_kernels, find_files, named
+        from yomi.engine.datasets.parts import ShardWork
         from yomi.engine.go.datasets.dataset import GoDataOptions, make_go_dataset
         from yomi.engine.go.datasets.games import TRUSTS
 
@@ -271,7 +273,8 @@ class Go(Game[Any, Any]):
             precision=args.precision if has_network else "",
         )
         try:
-            return make_go_dataset(args.paths, args.out, options, teacher, say, scorer)
+            work = ShardWork("dataset make", args.command_words, args.task)
+            return make_go_dataset(args.paths, args.out, options, teacher, say, scorer, work)
         finally:
             for network in (teacher, scorer.teacher if scorer is not None else None):
                 if network is not None:
@@ -279,6 +282,7 @@ class Go(Game[Any, Any]):
 
     def play_dataset(self, args: Namespace, say: Say) -> Dataset:
         from yomi.engine.datasets.making import announce_kernels, named
+        from yomi.engine.datasets.parts import ShardWork
         from yomi.engine.go.datasets.played import PlayOptions, play_go_dataset
         from yomi.native.go.board import MAX_SIZE, MIN_SIZE
 
@@ -289,7 +293,8 @@ class Go(Game[Any, Any]):
         teacher = _make_teacher(args, args.teacher, args.visits)
         options = filled(PlayOptions, args, teacher=named(args.teacher))
         try:
-            return play_go_dataset(args.out, options, teacher, say)
+            work = ShardWork("dataset play", args.command_words, args.task)
+            return play_go_dataset(args.out, options, teacher, say, work)
         finally:
             teacher.close()
 

@@ -251,6 +251,7 @@ class Shogi(Game[Any, Any]):
 
     def make_dataset(self, args: Namespace, say: Say) -> Dataset:
         from yomi.engine.datasets.making import announce_kernels, find_files
+        from yomi.engine.datasets.parts import ShardWork
         from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
         from yomi.engine.shogi.datasets.rows import SHOGI_SUFFIXES
 
@@ -259,7 +260,9 @@ class Shogi(Game[Any, Any]):
         announce_kernels(self, say)
         rows = args.shard_rows or SHARD_ROWS
         options = filled(ShogiDataOptions, args, merge=not args.keep_duplicates, shard_rows=rows, score_scale=scale)
-        return make_shogi_dataset(args.paths, args.out, options, say)
+        return make_shogi_dataset(
+            args.paths, args.out, options, say, ShardWork("dataset make", args.command_words, args.task)
+        )
 
     def play_dataset(self, args: Namespace, say: Say) -> str:
         from yomi.engine.clients.client import EngineError

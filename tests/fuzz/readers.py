@@ -37,6 +37,7 @@ from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.networks import FORMATS as GO_FORMATS
 from yomi.engine.go.networks import make_program
 from yomi.engine.go.sgf import SgfError
+from yomi.engine.jobs import JobError, Run, Task, begin_run, read_run
 from yomi.engine.learning import store
 from yomi.engine.learning.journal import Journal as LearningJournal
 from yomi.engine.learning.journal import LearningError
@@ -662,6 +663,11 @@ def _journal_files() -> Files:
     return _written(write)
 
 
+def _run_file() -> Files:
+    run = Run("match", ["match", "a b"], Task(2, 3), 4, "pairs of games", {"size": 9}, {"a net": "a.bin 0123"})
+    return _written(lambda folder: begin_run(folder, run, 0, is_new=True))
+
+
 def _read_match_journal(path: Path) -> None:
     _, results = read_journal(path)
     points_of(results)
@@ -781,6 +787,7 @@ _ALL = (
     Reader("tuning", _read_tuning, (), _tuning_files),
     Reader("precision", _read_verdict, (), _one("v.json", VERDICT)),
     Reader("match-journal", _read_match_journal, (MatchError,), _journal_files),
+    Reader("run", lambda path: read_run(path.parent).command_line(None), (JobError,), _run_file),
     Reader("training-log", _read_csv, (NetworkError,), _csv_files),
     Reader("played", _read_played, (NetworkError,), _played_files),
     Reader("levels", _read_levels, (LevelsError,), _level_files),

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.process.match_process import ROOT, command, scripted
+from tests.unit.test_go_dataset import random_record
 from yomi.engine.cli.main import main
 from yomi.engine.default_network import named_file
 from yomi.engine.jobs import RUN_NAME, read_run
@@ -166,6 +168,51 @@ def test_a_duel_with_another_network_is_refused(
     assert main([*DUEL, "--sprt", "0,20", "--task", "1/2", "--out", str(tmp_path / "test")]) == 2
     assert main(["status", str(whole_duel)]) == 0
     assert re.search(r"done +5 of 5 pairs.*the flags against visits=2: \d+-\d+-\d+", capsys.readouterr().out, re.DOTALL)
+
+
+PLAY = ["dataset", "play", "go", "--teacher", "fast", "--size", "5", "--kept", "0.1", "--test-share", "0.2"]
+
+
+@pytest.fixture(scope="module")
+def datasets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[str], Path]]:
+    """Return command line and folder of whole data sets, by action."""
+    folder = tmp_path_factory.mktemp("data")
+    records = [random_record((7, 9)[seed % 2], seed, 30 + seed, "B+R") for seed in range(12)]
+    (folder / "games.sgfs").write_text("\n".join(records) + "\n")
+    made = {
+        "play": [*PLAY, "--positions", "70", "--shard-rows", "10"],
+        "make": ["dataset", "make", str(folder / "games.sgfs"), "--shard-rows", "64"],
+    }
+    for action, words in made.items():
+        assert main([*words, "--out", str(folder / action)]) == 0
+    return {action: (words, folder / action) for action, words in made.items()}
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("action", ["play", "make"])
+def test_a_data_set_in_parts_is_the_whole_set(
+    action: str,
+    count: int,
+    datasets: dict[str, tuple[list[str], Path]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words, whole = datasets[action]
+    for number in range(count, 0, -1):
+        assert main([*words, "--task", f"{number}/{count}", "--out", str(tmp_path / "parts")]) == 0
+    part = tmp_path / "parts" / f"part-1-of-{count}"
+    lost = next(path for path in sorted(part.iterdir()) if (path / "shard.json").exists())
+    shutil.rmtree(lost)  # as if the task had been killed
+    assert f"task 1/{count} lacks shards " in merge_fails(capsys, tmp_path / "parts", "--out", tmp_path / "merged")
+    assert main([*words, "--task", f"1/{count}", "--out", str(tmp_path / "parts")]) == 0
+    assert main(["merge", str(tmp_path / "parts"), "--out", str(tmp_path / "merged")]) == 0
+    assert contents(tmp_path / "merged") == contents(whole)
+    assert described(tmp_path / "merged") == described(whole)
+    capsys.readouterr()
+    assert main(["status", str(tmp_path / "parts")]) == 0
+    assert re.search(
+        r"done +(\d+) of \1 shards \(100%\)\n\npositions: [\d,]+ train \+ \d+ test", capsys.readouterr().out
+    )
 
 
 def test_the_status_of_a_match_has_its_tables(

@@ -17,7 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK
-from yomi.engine.datasets.making import GO_SUFFIXES, Columns, Log, held_out, plan_shards, readable_files, write_missing
+from yomi.engine.datasets.making import (
+    GO_SUFFIXES,
+    MAKE,
+    Columns,
+    Log,
+    held_out,
+    plan_shards,
+    readable_files,
+    write_missing,
+)
+from yomi.engine.datasets.parts import ShardWork
 from yomi.engine.go.datasets.games import (
     PLY_DTYPE,
     GameTable,
@@ -77,6 +87,7 @@ def make_go_dataset(
     teacher: NetworkTeacher | None,
     log: Log,
     scorer: KomiScorer | None = None,
+    work: ShardWork = MAKE,
 ) -> Dataset:
     """Make or continue a data set of the records in `paths`, and return it.
 
@@ -120,7 +131,7 @@ def make_go_dataset(
     def columns(pool: ThreadPoolExecutor, plies: npt.NDArray[np.void], size: int) -> Columns:
         return shard_columns(pool, writer, plies, size, teacher, scorer)
 
-    return write_missing(dataset, planned, columns, log)
+    return write_missing(dataset, planned, columns, log, work)
 
 
 def choose_games(table: GameTable, options: GoDataOptions) -> tuple[GameTable, npt.NDArray[np.bool_]]:

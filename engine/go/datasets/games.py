@@ -201,8 +201,11 @@ def _read_piece(texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counte
 
 def _save_part(path: Path, table: GameTable, refused: Counter[str], count: int) -> None:
     reasons = np.array(list(refused.elements()), np.str_)
+    games = np.zeros(len(table.games), GAME_DTYPE)
+    for name in GAME_DTYPE.names or ():  # a copy of whole elements would contain random bytes between the fields
+        games[name] = table.games[name]
     with atomic_writer(path) as stream:
-        np.savez(stream, games=table.games.view(np.uint8), codes=table.codes, refused=reasons, count=count)
+        np.savez(stream, games=games.view(np.uint8), codes=table.codes, refused=reasons, count=count)
 
 
 def _load_part(path: Path) -> tuple[GameTable, Counter[str], int] | None:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns, Log
+from yomi.engine.datasets.parts import ShardWork
 from yomi.engine.go.datasets.games import blank_columns
 from yomi.engine.go.datasets.teacher import LABELS_VERSION, TOP_MOVES, NetworkTeacher, write_outputs
 from yomi.engine.go.game import GoGame
@@ -51,6 +52,9 @@ BARREN_POSITIONS = 10_000  # the run ends after this many repeated positions in 
 RAW_NAMES = tuple(field.name for field in dataclasses.fields(RawOutputs))
 
 
+PLAY = ShardWork("dataset play")
+
+
 @dataclass(frozen=True)
 class PlayOptions:
     """Options that determine the content of a data set. The manifest keeps them."""
@@ -70,7 +74,9 @@ class PlayOptions:
     features: str = "katago-v7"
 
 
-def play_go_dataset(folder: Path, options: PlayOptions, teacher: NetworkTeacher, log: Log) -> Dataset:
+def play_go_dataset(
+    folder: Path, options: PlayOptions, teacher: NetworkTeacher, log: Log, work: ShardWork = PLAY
+) -> Dataset:
     """Make or continue a data set, and return it.
 
     Raises:
@@ -79,9 +85,8 @@ def play_go_dataset(folder: Path, options: PlayOptions, teacher: NetworkTeacher,
     """
     record = dataclasses.asdict(options) | {"temperatures": list(options.temperatures)}
     dataset = begin_dataset(folder, Manifest(options.features, record, (options.teacher,)))
-    there = {shard.path.name for shard in dataset.shards}
     names = shard_names(options)
-    missing = [number for number, (_, name) in enumerate(names) if name not in there]
+    missing = work.begin(dataset, [name for _, name in names])
     teacher.evaluator(options.size)
 
     def make(number: int) -> None:

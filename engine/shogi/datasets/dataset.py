@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, readable_files, write_missing
+from yomi.engine.datasets.making import MAKE, Columns, Log, held_out, plan_shards, readable_files, write_missing
+from yomi.engine.datasets.parts import ShardWork
 from yomi.engine.datasets.sparse import MoveProducts
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.datasets.rows import (
@@ -59,7 +60,9 @@ class ShogiDataOptions(ShogiLimits):
     score_scale: float = SCORE_SCALE  # centipawns of the sigmoid from evaluations to winrates; 0: fitted to the results
 
 
-def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOptions, log: Log) -> Dataset:
+def make_shogi_dataset(
+    paths: Sequence[Path], folder: Path, options: ShogiDataOptions, log: Log, work: ShardWork = MAKE
+) -> Dataset:
     """Make or continue a data set. Raises NetworkError or OSError if files, options or folder cannot be used."""
     left_out = LeftOut(log)
     files, sources = readable_files(paths, SHOGI_SUFFIXES, left_out)
@@ -81,7 +84,7 @@ def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOp
     def columns(pool: ThreadPoolExecutor, order: npt.NDArray[np.int64], size: int) -> Columns:
         return shard_columns(pool, rows[order], manifest.features, scale)
 
-    return write_missing(dataset, planned, columns, log)
+    return write_missing(dataset, planned, columns, log, work)
 
 
 def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left_out: LeftOut) -> npt.NDArray[np.void]:
