@@ -438,9 +438,9 @@ class Options(SearchOptions):
     )
     entering_king: str = choice(
         "27", ("none", "24", "24h", "27", "27h", "try"), "choose the rule of the declaration win", GAME,
-        more="27 points, 24 points (31 win, 24 to 30 are a draw), or no such rule. h: in handicap games White (uwate)"
-        " needs fewer points, by the points that White has given. try: the king that moves to 5a (Black) or 5i (White)"
-        " wins.",
+        more="27 points, 24 points (31 win, 24 to 30 are a draw), or no such rule. With h White (uwate) needs fewer"
+        " points in handicap games, by the points that White has given. With try the king that moves to 5a (Black) or"
+        " 5i (White) wins.",
         games=SHOGI,
         usi=Usi(
             "EnteringKingRule",

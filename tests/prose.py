@@ -60,6 +60,7 @@ _TEXTS = re.compile(r'"""(?:[^"\\]|\\.|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"|\'(?:[^\
 """Strings and comments of a Python file."""
 _CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
 """Parts of a page that are no text: code, and the targets of links."""
+_BLOCK = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 
 
 def pages() -> list[Path]:
@@ -121,31 +122,61 @@ def sentences(page: str) -> list[str]:
     """Return the sentences of a Markdown page, without headings, tables and code."""
     found: list[str] = []
     lines: list[str] = []
-    for line in [*re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE).split("\n"), ""]:
+    for line in [*_BLOCK.sub("", page).split("\n"), ""]:
         is_item = re.match(r"\s*(?:[-*]|\d+\.) ", line)
         is_text = line.strip() and not line.startswith(("#", "|", "    "))
         if lines and (is_item or not is_text):
-            text = re.sub(r"`[^`]*`", "x", re.sub(r"\]\([^)]*\)", "]", " ".join(lines)))
-            found += re.split(r"(?<=[.!?])[\"')*]*\s+(?=[A-Z0-9x\"'(*\[]|yomi)", text)
+            found += _split(" ".join(lines))
             lines = []
         if is_text:
             lines.append(re.sub(r"^\s*(?:[-*]|\d+\.) ", "", line).strip())
     return found
 
 
+def cell_sentences(page: str) -> list[str]:
+    """Return the sentences in the tables of a Markdown page."""
+    rows = [line for line in _BLOCK.sub("", page).split("\n") if re.match(r"\s*\|(?! *[-:]+ *\|)", line)]
+    return [text for row in rows for cell in re.split(r"(?<!\\)\|", row) for text in _split(cell.strip())]
+
+
+def _split(text: str) -> list[str]:
+    text = re.sub(r"`[^`]*`", "x", re.sub(r"\]\([^)]*\)", "]", text))
+    return re.split(r"(?<=[.!?])[\"')*]*\s+(?=[A-Z0-9x\"'(*\[]|yomi)", text)
+
+
+def _words(texts: list[str]) -> list[int]:
+    """Return the number of words of each sentence. One word alone is no sentence."""
+    numbers = (len([word for word in text.split() if re.search(r"\w", word)]) for text in texts)
+    return [number for number in numbers if number > 1]
+
+
 def lengths(path: Path) -> tuple[float, int]:
-    """Return the mean and the greatest number of words of a page's sentences; one word alone is no sentence."""
-    numbers = [
-        len([word for word in text.split() if re.search(r"\w", word)]) for text in sentences(path.read_text("utf-8"))
-    ]
-    numbers = [number for number in numbers if number > 1] or [0]
-    return round(sum(numbers) / len(numbers), 1), max(numbers)
+    """Return the mean words of a page's sentences outside tables, and the words of its longest sentence."""
+    page = path.read_text("utf-8")
+    numbers = _words(sentences(page)) or [0]
+    return round(sum(numbers) / len(numbers), 1), max(numbers + _words(cell_sentences(page)))
 
 
-def local_links(path: Path) -> list[str]:
-    """Return the targets of a page's links to other files and pictures, relative to the page."""
-    targets = re.findall(r'(?:\]\(|src=")([^)#"\s]+)', path.read_text("utf-8"))
-    return [target for target in targets if "://" not in target]
+def broken_links(path: Path) -> list[str]:
+    """Return the links of a page to files, pictures and headings that do not exist."""
+    page = _BLOCK.sub("", path.read_text("utf-8"))
+    broken = []
+    for link in re.findall(r'(?:\]\(|src=")([^)"\s]+)', page):
+        name, _, heading = link.partition("#")
+        target = path.parent / name if name else path
+        if "://" in link or (target.exists() and (not heading or heading in anchors(target))):
+            continue
+        broken.append(link)
+    return broken
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of a page's headings, which GitHub and the site make alike."""
+    found: Counter[str] = Counter()
+    for title in re.findall(r"^#+ (.*)$", _BLOCK.sub("", path.read_text("utf-8")), re.MULTILINE):
+        words = re.sub(r"\]\([^)]*\)", "]", title).lower().strip()
+        found[re.sub(r"[^\w\- ]", "", words).replace(" ", "-")] += 1
+    return set(found)
 
 
 def source_paths(path: Path) -> list[str]:

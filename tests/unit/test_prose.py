@@ -25,10 +25,9 @@ def test_pages_have_short_sentences(page: Path) -> None:
     assert longest <= allowed_longest, "split the longest sentences"
 
 
-def test_pages_link_to_files_that_exist() -> None:
+def test_pages_link_to_files_and_headings_that_exist() -> None:
     for page in [*prose.pages(), *prose.japanese_pages()]:
-        for target in prose.local_links(page):
-            assert (page.parent / target).exists(), f"{page}: a link to {target} found, expected an existing file"
+        assert not prose.broken_links(page), f"{page}: expected links to existing files and headings"
 
 
 def test_the_page_about_the_code_names_files_that_exist() -> None:
@@ -72,6 +71,22 @@ def test_other_words_are_left_alone(tmp_path: Path, source: str) -> None:
 
 def test_sentences_of_a_page() -> None:
     page = (
-        "# Title\n\nOne two. Three `a. B c` four\nfive.\n\n```\nNo. Text.\n```\n\n| a |\n\n- Six. Seven [x y](z. B).\n"
+        "# Title\n\nOne two. Three `a. B c` four\nfive.\n\n```\nNo. Text.\n```\n\n"
+        "| a | b |\n|---|:-:|\n| One. Two `c\\|d` | e \\| f |\n\n- Six. Seven [x y](z. B).\n"
     )
     assert prose.sentences(page) == ["One two.", "Three x four five.", "Six.", "Seven [x y]."]
+    assert [text for text in prose.cell_sentences(page) if text] == ["a", "b", "One.", "Two x", "e \\| f"]
+
+
+def test_a_long_sentence_in_a_table_counts(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"One two.\n\n| a |\n|---|\n| {'word ' * 40}|\n", "utf-8")
+    assert prose.lengths(page) == (2.0, 40)
+
+
+def test_links_without_target_are_found(tmp_path: Path) -> None:
+    (tmp_path / "other.md").write_text("# A `title`, 二\n\n```\n# no heading\n```\n", "utf-8")
+    page = tmp_path / "page.md"
+    good = "[a](other.md) [b](other.md#a-title-二) [c](#own) [d](https://example.com/#x)"
+    page.write_text(f"# Own\n\n{good} [e](other.md#no-heading) [f](#none) [g](no.md)\n", "utf-8")
+    assert prose.broken_links(page) == ["other.md#no-heading", "#none", "no.md"]
