@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def add_sets(group: _ActionsContainer, of: str) -> None:
+    """Add `--set TABLE.KEY=VALUE`, which changes a key of a training configuration."""
+    text = f"change a key of the {of}, such as training.batch=256; repeatable"
+    group.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help=text)
+
+
 def add_value(
     group: _ActionsContainer,
     flag: str,

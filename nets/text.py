@@ -6,6 +6,7 @@ import json
 import math
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,26 @@ def read_toml(path: Path) -> dict[str, Any]:
         ValueError: see `parse_toml`.
     """
     return parse_toml(path.read_text(encoding="utf-8"))
+
+
+def set_keys(tables: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
+    """Return tables with `TABLE.KEY=VALUE` of each word put over them. VALUE is as in TOML, or text without quotes.
+
+    Raises:
+        ValueError: a word is of another form.
+    """
+    changed = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
+    for word in words:
+        place, equals, text = word.partition("=")
+        table, dot, key = place.strip().partition(".")
+        if not (equals and dot and table and key) or not isinstance(changed.setdefault(table, {}), dict):
+            raise ValueError(f"{word!r} found, expected TABLE.KEY=VALUE such as training.batch=256")
+        try:
+            value = parse_toml(f"value = {text}")["value"]
+        except ValueError:
+            value = text.strip()
+        changed[table][key] = value
+    return changed
 
 
 def _too_deep() -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_old_names, add_setting, add_value
+from yomi.engine.arguments import add_old_names, add_sets, add_setting, add_value
 from yomi.engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
 from yomi.engine.cli.loading import add_options, apply_network_defaults, collect, prepare
 from yomi.engine.cli.output import echo, say, set_up_logs
@@ -24,7 +24,7 @@ from yomi.engine.machine import usable_cores
 from yomi.engine.options import TABLE
 from yomi.nets.python_file import is_in_file
 from yomi.nets.settings import make_settings, rows_of
-from yomi.nets.text import read_toml
+from yomi.nets.text import read_toml, set_keys
 
 if TYPE_CHECKING:
     from yomi.engine.clients.spec import EngineSpec
@@ -74,6 +74,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         add_old_names(child, processes, "--workers", "--actors")
         text = "read [network], [training], [loss] from a TOML file"
         child.add_argument("--network", type=Path, metavar="FILE", help=text)
+        add_sets(child, "file or of the default network")
         text = "add an engine (as in yomi match) to the ladder as an anchor; repeatable"
         child.add_argument("--anchor", dest="anchors", action="append", default=[], metavar="ENGINE", help=text)
         text = "end when the newest network wins this share against an anchor: uniform 0.9"
@@ -129,11 +130,12 @@ def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any
     game = GAMES[args.game]
     given = {name: getattr(args, PREFIX + name) for name in SETTINGS}
     settings = make_settings(LearnSettings, {name: value for name, value in given.items() if value is not None})
-    tables = _read_tables(args.network, args.game)
-    game = game.learning(args, tables.get("network"))
+    tables = _read_tables(args.network, args.game, args.set)
+    network = tables.get("network", {})
+    game = game.learning(args, network if "kind" in network else None)
     engines = _engines(args, settings, game)
     goal = _goal(args, settings, [*default_anchors(game), *(engine.name for engine in engines)])
-    start = tables.get("network", {}).get("start")
+    start = network.get("start")
     if isinstance(start, str) and start:  # the search uses the values tuned for this network
         options = apply_network_defaults(options.with_values({"net": start}), args, game).with_values(
             {"net": options.net}
@@ -218,7 +220,9 @@ def _make_loop(
     cluster = _asked_cluster(args)
     folder = args.out or Path(f"learn-{game.name}")
     learnable = game.learnable(options)
-    network = tables.get("network") or learnable.network
+    network = tables.get("network", {})
+    if "kind" not in network:  # keys of the default network
+        network = {**learnable.network, **network}
     asked = {
         "game": game.name,
         **{name: options.get(name) for name in BOARD if TABLE[name].is_for(game.name)},
@@ -326,37 +330,41 @@ def _asked_cluster(args: argparse.Namespace) -> ClusterOptions | None:
     return asked
 
 
-def _read_tables(path: Path | None, game: str | None = None) -> dict[str, Any]:
-    """Return the tables of a file with [network], [training] and [loss]."""
-    if path is None:
-        return {}
+def _read_tables(path: Path | None, game: str | None = None, sets: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the tables [network], [training] and [loss] of a file, with `TABLE.KEY=VALUE` of `sets` put over them."""
+    source = "--set" if path is None else f"--network {path}"
     try:
-        tables = read_toml(path)
+        tables = {} if path is None else read_toml(path)
     except OSError as error:
-        raise CliError(f"--network {path}: {error.strerror}") from None
+        raise CliError(f"{source}: {error.strerror}") from None
     except ValueError as error:
-        raise CliError(f"--network {path}: {error}") from None
+        raise CliError(f"{source}: {error}") from None
+    try:
+        tables = set_keys(tables, sets)
+    except ValueError as error:
+        raise CliError(f"--set: {error}") from None
     for name, table in tables.items():
         if name not in ("network", "training", "loss") or not isinstance(table, dict):
-            raise CliError(f"--network {path}: found table [{name}], expected [network], [training] or [loss]")
+            raise CliError(f"{source}: found table [{name}], expected [network], [training] or [loss]")
+    folder = Path() if path is None else path.parent
     network = tables.get("network", {})
     kind, start = network.get("kind"), network.get("start")
     if isinstance(kind, str) and is_in_file(kind):  # the user's module is beside the file
-        network["kind"] = str((path.parent / kind).absolute())
+        network["kind"] = str((folder / kind).absolute())
     if isinstance(start, str) and start:
-        network["start"] = str(_start_file(path, start, game))
+        network["start"] = str(_start_file(folder, source, start, game))
     return tables
 
 
-def _start_file(path: Path, start: str, game: str | None) -> Path:
+def _start_file(folder: Path, source: str, start: str, game: str | None) -> Path:
     """Return the network that a run starts from: a file beside the TOML file, or a bundled network by its name."""
-    beside = (path.parent / start).absolute()
+    beside = (folder / start).absolute()
     try:
         if beside.is_file():
             return beside
         fault = network_fault(start, game)
     except OSError as error:  # no file can have this name
-        raise CliError(f"--network {path}: start: {error.strerror or error}") from None
+        raise CliError(f"{source}: start: {error.strerror or error}") from None
     if fault is not None or not is_bundled(start):
-        raise CliError(f"--network {path}: start {start}: {fault or 'no such file beside it'}")
+        raise CliError(f"{source}: start {start}: {fault or 'no such file beside it'}")
     return Path(named_file(start, game)).absolute()

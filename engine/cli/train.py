@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yomi.engine.arguments import add_value, check_counts
+from yomi.engine.arguments import add_sets, add_value, check_counts
 from yomi.engine.cli.games import GAMES, find_encoder
 from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
@@ -23,6 +23,7 @@ EPILOG = """\
 examples:
   yomi train go --out runs/go             train by a recipe, or continue a stopped run
   yomi train my-network.toml              train by your own configuration
+  yomi train go --set network.blocks=10 --set network.name=ten      change keys of a configuration
   yomi train export go --out runs/go      write the network's file from the last checkpoint
   yomi train test runs/go/yomi-go-b6c96.bin.gz data/9      policy and value on the test set, for any known network
 
@@ -38,6 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, metavar="N", help="stop at this step; a later run continues")
     add_value(parser, "--processes", 1, "N", "train with this many processes, one for each GPU")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="override the device of the configuration")
+    add_sets(parser, "configuration")
     text = "test on this part of the data (default: test)"
     parser.add_argument("--split", choices=("train", "test"), default="test", help=text)
     add_value(parser, "--limit", 0, "N", "test on at most N positions", "all")
@@ -61,7 +63,7 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
     """Train to the end and export, or only export. Return the exit status, after a signal 128 plus its number."""
     from yomi.nets.training.config import read_config
 
-    config = read_config(path)
+    config = read_config(path, args.set)
     for package in ("torch", "onnx"):
         require_package(package, "training")
     # Threads that wait for each other in a loop make a busy machine several times slower (measured: 5 times).

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from yomi.nets.errors import NetworkError
 from yomi.nets.settings import OptionError, choice, make_settings, number, option, reference
-from yomi.nets.text import parse_toml, read_toml
+from yomi.nets.text import parse_toml, read_toml, set_keys
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 TO_CHECKOUT = "../../"
@@ -157,8 +157,8 @@ class Config:
         return record
 
 
-def read_config(path: Path) -> Config:
-    """Read a configuration file, or the bundled recipe of that name.
+def read_config(path: Path, sets: Sequence[str] = ()) -> Config:
+    """Read a configuration file, or the bundled recipe of that name, and put `TABLE.KEY=VALUE` of `sets` over it.
 
     Paths in a recipe that is given by name are relative to the current folder.
 
@@ -179,9 +179,11 @@ def read_config(path: Path) -> Config:
     except ValueError as error:
         raise NetworkError(f"{path}: {error}") from None
     try:
-        return parse_config(tables, folder)
+        return parse_config(set_keys(tables, sets), folder)
     except NetworkError as error:
         raise NetworkError(f"{path}: {error}") from None
+    except ValueError as error:
+        raise NetworkError(f"--set: {error}") from None
 
 
 def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:

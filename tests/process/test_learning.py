@@ -117,8 +117,7 @@ def test_a_search_of_ones_own_plays_as_documented(tmp_path: Path) -> None:
     (script,) = re.findall(r"```python\n(# cautious\.py: .*?)```", text, re.DOTALL)
     noted = f"    open({str(tmp_path / 'called')!r}, 'w').close()\n    return (yield"
     (tmp_path / "cautious.py").write_text(script.replace("    return (yield", noted))
-    (tmp_path / "net.toml").write_text(NETWORK)
-    files = ["--search", "cautious.py:cautious", "--out", "run", "--network", "net.toml"]
+    files = ["--search", "cautious.py:cautious", "--out", "run", "--set", "network.channels=24"]
     words = command("go", *SETTINGS.split(), "--networks", "1", *files)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     ended = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
@@ -127,6 +126,8 @@ def test_a_search_of_ones_own_plays_as_documented(tmp_path: Path) -> None:
     assert (tmp_path / "called").exists()
     settings = json.loads((tmp_path / "run/settings.json").read_text())
     assert settings["search"] == f"{tmp_path / 'cautious.py'}:cautious"
+    assert settings["network"]["channels"] == 24
+    assert settings["network"]["kind"] == "go"
 
 
 def test_a_run_whose_network_is_damaged_goes_on_by_the_same_command(tmp_path: Path) -> None:

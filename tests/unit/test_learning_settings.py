@@ -122,3 +122,12 @@ def test_networks_of_a_run_on_a_gpu_are_not_compared_with_fp32(
     assert _adapted(GO, {}, options).precision == precision
     options.set("precision", "fp32")
     assert _adapted(GO, {}, options).precision == "fp32"
+
+
+def test_keys_are_set_without_a_file(tmp_path: Path) -> None:
+    sets = ["network.blocks=3", "loss.ownership=0.5"]
+    assert _read_tables(None, "go", sets) == {"network": {"blocks": 3}, "loss": {"ownership": 0.5}}
+    (tmp_path / "net.toml").write_text('[network]\nkind = "go"\nblocks = 6\n')
+    assert _read_tables(tmp_path / "net.toml", "go", sets)["network"] == {"kind": "go", "blocks": 3}
+    with pytest.raises(CliError, match=r"--set: found table \[data\], expected"):
+        _read_tables(None, "go", ["data.folders=a"])

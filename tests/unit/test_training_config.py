@@ -84,6 +84,20 @@ def test_missing_parts(tmp_path: Path) -> None:
         read_config(path)
 
 
+def test_keys_are_set_over_a_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    sets = ["network.blocks=10", "network.name = ten", 'training.device="cpu"', "data.folders=['a', 'b']"]
+    config = read_config(Path("go"), sets)
+    assert (config.options["blocks"], config.name, config.training.device) == (10, "ten", "cpu")
+    assert list(config.data.folders) == ["a", "b"]
+    assert read_config(Path("go")).options["blocks"] == 6
+    for word in ("blocks=3", "network.blocks", "network.=3", ".blocks=3"):
+        with pytest.raises(NetworkError, match=f"--set: '{word}' found, expected TABLE.KEY=VALUE"):
+            read_config(Path("go"), [word])
+    with pytest.raises(NetworkError, match="steps: expected an integer of at least 1, found 'many'"):
+        read_config(Path("go"), ["training.steps=many"])
+
+
 def test_learning_rates() -> None:
     steps = TrainingConfig(steps=10, learning_rate=1.0, schedule="steps", milestones=(3, 6), factor=0.1, warmup=2)
     rates = [learning_rate(steps, step) for step in range(8)]
