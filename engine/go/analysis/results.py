@@ -185,7 +185,7 @@ def _raw_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
         "rawWinrate": view.share(0.5 + 0.5 * (raw.white_win - raw.white_loss)),
         "rawLead": view.signed(raw.white_lead),
         "rawScoreSelfplay": view.signed(raw.white_score_selfplay),
-        "rawScoreSelfplayStdev": rounded(raw.white_score_stdev),
+        "rawScoreSelfplayStdev": rounded(_score_stdev(raw)),
         "rawNoResultProb": rounded(raw.no_result),
         "rawVarTimeLeft": rounded(extra.get("varTimeLeft", -1.0)),  # so KataGo, for networks before version 9
     }
@@ -196,13 +196,18 @@ def _raw_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
     return info
 
 
+def _score_stdev(raw: RawEvaluation) -> float:
+    # KataGo reports the deviation with games without result as 0, not the network's own output.
+    return math.sqrt(max(0.0, raw.white_score_mean_square - raw.white_score_selfplay**2))
+
+
 def _human_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
     """Return the raw outputs of the network of --human-net; `view` converts from White's point of view."""
-    extra, mean = dict(raw.extra), raw.white_score_selfplay
+    extra = dict(raw.extra)
     return {
         "humanWinrate": view.share(0.5 + 0.5 * (raw.white_win - raw.white_loss)),
-        "humanScoreMean": view.signed(mean),
-        "humanScoreStdev": rounded(math.sqrt(max(0.0, raw.white_score_mean_square - mean * mean))),
+        "humanScoreMean": view.signed(raw.white_score_selfplay),
+        "humanScoreStdev": rounded(_score_stdev(raw)),
         "humanStWrError": rounded(0.5 * extra.get("shorttermWinlossError", -1.0)),
         "humanStScoreError": rounded(extra.get("shorttermScoreError", -1.0)),
     }
