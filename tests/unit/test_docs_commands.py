@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 from collections.abc import Iterator
@@ -15,7 +16,11 @@ from yomi.engine.cli.games import with_game
 from yomi.engine.cli.main import BENCH, build, expanded
 from yomi.engine.cli.parser import CliError
 
-BLOCK = re.compile(r"^```(?:bash|sh)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^ *```(?!python)\w*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+LINE = re.compile(r"\s*(?:[A-Z_]+=\S+ )?(?:exec )?yomi(?:-usi)? |pip .*&& yomi |printf .*\| yomi")
+MENTION = re.compile(r"`((?:exec )?(?:/path/to/)?yomi(?:-usi)? [^`\n]+|pip [^`\n]*&& yomi [^`\n]+)`")
+# Texts also name a command without all that it requires, or with a word in capitals in place of a value.
+UNFINISHED = re.compile(r"are required|without a game|expected one argument|invalid .*'[A-Z]+'")
 PAGES = [*prose.pages(), *prose.japanese_pages()]
 
 
@@ -23,8 +28,14 @@ def commands(page: Path) -> Iterator[list[str]]:
     """Yield the words of each yomi command in the blocks of a page: lines that begin with yomi, without their pipes."""
     for block in BLOCK.findall(page.read_text("utf-8")):
         for line in block.replace("\\\n", "").splitlines():
-            if re.match(r"(?:exec )?yomi |pip .*&& yomi ", line):
-                yield from yomi_commands(line)
+            if LINE.match(line):
+                yield from yomi_commands(re.sub(r"\$\w+", "1", line))
+
+
+def mentions(page: Path) -> Iterator[list[str]]:
+    """Yield the words of each yomi command in the texts and tables of a page."""
+    for code in MENTION.findall(BLOCK.sub("", page.read_text("utf-8"))):
+        yield from yomi_commands(code.replace("/path/to/", "").replace("\\|", "|"))
 
 
 def yomi_commands(line: str) -> Iterator[list[str]]:
@@ -48,14 +59,44 @@ def yomi_commands(line: str) -> Iterator[list[str]]:
             words.append(word)
 
 
-def parse(words: list[str]) -> None:
-    """Parse a command line. Raises CliError or SystemExit as the command does."""
+def parser_of(words: list[str]) -> tuple[argparse.ArgumentParser, list[str]]:
+    """Return the parser of a command line, and the words that it reads."""
     words = expanded(words)
     if words[:1] == [BENCH]:
-        make_parser(words[1:]).parse_args(words[1:])
-    else:
-        words = with_game(words)
-        build(words).parse_args(words)
+        return make_parser(words[1:]), words[1:]
+    words = with_game(words)
+    return build(words), words
+
+
+def parse(words: list[str]) -> None:
+    """Parse a command line. Raises CliError or SystemExit as the command does."""
+    parser, words = parser_of(words)
+    parser.parse_args(words)
+
+
+def fault(words: list[str]) -> str:
+    """Return why a command that a text names does not exist, or an empty text."""
+    try:
+        parse(words)
+    except SystemExit as end:  # --help and the like
+        return "" if end.code == 0 else f"exit {end.code}"
+    except CliError as error:
+        if not UNFINISHED.search(str(error)):
+            return str(error)
+        if "are required" in str(error):  # argparse has not looked at unknown flags
+            known = flags_of(parser_of(words)[0])
+            return ", ".join(word for word in words if word.startswith("--") and word not in known)
+    return ""
+
+
+def flags_of(parser: argparse.ArgumentParser) -> set[str]:
+    """Return the flags of a parser and of its commands."""
+    flags: set[str] = set()
+    for action in parser._actions:
+        flags |= set(action.option_strings)
+        if isinstance(action, argparse._SubParsersAction):
+            flags = flags.union(*map(flags_of, action.choices.values()))
+    return flags
 
 
 CASES = [
@@ -68,12 +109,21 @@ def test_a_command_of_the_documents_is_known(words: list[str]) -> None:
     parse(words)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=prose.package_of)
+def test_mentioned_commands_and_options_exist(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    faults = [f"yomi {' '.join(words)}: {fault(words)}" for words in mentions(page) if fault(words)]
+    capsys.readouterr()
+    assert not faults
+
+
 def test_commands_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "```\nyomi doctor | grep ok\nyomi: no command\n```\n\n```sh\nyomi gtp --size 9 < moves && yomi setup\n```\n"
+        "1. An item `yomi play go --size $size`, `yomi`:\n\n   ```\n   A=b yomi status $out\n   ```\n"
     )
-    assert list(commands(page)) == [["doctor"], ["gtp", "--size", "9"], ["setup"]]
+    assert list(commands(page)) == [["doctor"], ["gtp", "--size", "9"], ["setup"], ["status", "1"]]
+    assert list(mentions(page)) == [["play", "go", "--size", "$size"]]
     assert len(CASES) > 30
 
 
@@ -81,6 +131,18 @@ def test_commands_are_found(tmp_path: Path) -> None:
 def test_unknown_words_are_refused(line: str) -> None:
     with pytest.raises(CliError):
         parse(line.split())
+
+
+@pytest.mark.parametrize(
+    "line", ["review --htlm", "net info --tree a.onnx", "bench nqs", "match --cpux 1", "cgos --accounts"]
+)
+def test_mentioned_faults_are_found(line: str) -> None:
+    assert fault(line.split())
+
+
+@pytest.mark.parametrize("line", ["review --html", "learn", "match --cpus", "bench NAME", "--help", "review --quick 0"])
+def test_unfinished_commands_may_be_mentioned(line: str) -> None:
+    assert not fault(line.split())
 
 
 def test_the_navigation_has_every_page() -> None:
