@@ -149,6 +149,7 @@ def make_parser(words: Sequence[str]) -> Parser:
     _add_perft(add)
     _add_mate(add)
     _add_levels(add, game, first)
+    _add_people(add, game)
     _add_choices(add, game)
     _add_precision(add, game, first)
     _add_score(add)
@@ -457,6 +458,37 @@ def _levels(args: argparse.Namespace) -> Rows:
     try:
         return levels.run(collect(args, GAMES[args.game]), GAMES[args.game], args.levels, args.games, args.out)
     except (LoadingError, levels.LevelsError) as error:
+        raise CliError(str(error)) from None
+    except OSError as error:
+        raise CliError(f"{error.filename}: {error.strerror}") from None
+
+
+def _add_people(add: Add, game: Game[Any, Any]) -> None:
+    people = add("people", "how well the levels' model of people predicts the moves of records", _people)
+    _add_game(people, game, None)
+    text = (
+        "a record, or a folder of records: a group of players, such as one rank; before them: go or shogi (default: go)"
+    )
+    people.add_argument("groups", metavar="GROUP", nargs="+", help=text)
+    people.add_argument("--visits", metavar="N", type=count, default=8, help="visits in each position (8)")
+    people.add_argument("--every", metavar="N", type=count, default=5, help="moves from one position to the next (5)")
+    people.add_argument("--most", metavar="N", type=count, default=2000, help="positions of a group (2000)")
+    text = "skip moves of players whose name contains this, such as a program's"
+    people.add_argument("--without", metavar="NAME", default="", help=text)
+    add_options(people, game, leave_out=BY_LEVEL)
+
+
+def _people(args: argparse.Namespace) -> Rows:
+    from yomi.bench import people
+    from yomi.engine.players.request import LoadingError
+
+    game = GAMES[args.game]
+    groups = [Path(word) for word in split_game(args.groups, args.game)[1]]
+    if not groups:
+        raise CliError("no GROUP after the game: expected at least one folder of records")
+    try:
+        return people.run(collect(args, game), game, groups, args.visits, args.every, args.without, args.most)
+    except (LoadingError, people.PeopleError) as error:
         raise CliError(str(error)) from None
     except OSError as error:
         raise CliError(f"{error.filename}: {error.strerror}") from None

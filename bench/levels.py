@@ -124,7 +124,8 @@ def run(
     Returns:
         One row for each level that has been measured so far.
     """
-    ladder, subject = Ladder(game, options), subject_of(game, options)
+    ladder = Ladder(game, options)
+    subject = subject_of(game, options.with_values(level_settings(game, 1, options)))  # with the levels' network
     known = read_pairings(out or package_table()).get(subject, {})
     seconds: dict[int, float] = {}
     for level in levels:

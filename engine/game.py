@@ -95,6 +95,8 @@ class Game(abc.ABC, Generic[G, P]):
     networks: str  # file types of its networks, for errors
     default_evaluator: str  # without a network, as a value of the option `evaluator`
     score: Score
+    # Visits, people_prior and people_loss of each level with a network. Empty: levels are as without a network.
+    people_levels: tuple[tuple[int, float, float], ...] = ()
     suffixes: tuple[str, ...]  # of records that can be reviewed
     rated_suffixes: tuple[str, ...] = ()  # of records whose results are rated; the first stands for all
     save_suffixes: tuple[str, ...]  # of games saved in the terminal; the first is the default

@@ -1,8 +1,8 @@
 """Levels of strength, from a beginner's to full strength, and their Elo, which `yomi bench levels` measures.
 
-A level is a set of options: network, visits, temperature, root noise, and in shogi the mate search. Without noise 16
-visits are hardly stronger than 4 (9×9: +100 ± 150 Elo in 80 games), because both see only the few likeliest moves. With
-noise a weak level considers odd moves and misreads them, as beginners do.
+A level is a set of options: network, visits, the model of people (yomi.engine.players.people), and in shogi the mate
+search. Without a network there is no policy of people's moves. A level then sets temperature and root noise: with noise
+it considers odd moves and misreads them, as beginners do.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ _WITHOUT_NETWORK = (
     (4, 1.0, 0.6), (6, 1.0, 0.4), (10, 1.0, 0.25), (20, 0.8, 0.12), (50, 0.6, 0.05), (120, 0.5, 0.0), (320, 0.4, 0.0),
     (800, 0.3, 0.0), (2000, 0.2, 0.0), (6000, 0.1, 0.0),
 )  # fmt: skip
-_NETWORK = (
-    (4, 1.0, 0.7), (6, 1.0, 0.5), (8, 1.0, 0.35), (12, 0.9, 0.25), (16, 0.8, 0.15), (24, 0.7, 0.08), (50, 0.5, 0.03),
-    (120, 0.3, 0.0), (300, 0.2, 0.0), (800, 0.1, 0.0),
-)  # fmt: skip
 
 
 def level_settings(game: Game[Any, Any], level: int, options: Options) -> Settings:
     """Return the options that a level from 1 (weakest) to COUNT sets. `options` name evaluator and network."""
     network = has_network(options)
-    visits, temperature, noise = (_NETWORK if network else _WITHOUT_NETWORK)[level - 1]
     own = network_of_levels(game.name) if network and options.net is None else None
+    if network and game.people_levels:
+        visits, prior, loss = game.people_levels[level - 1]
+        temperature = noise = 0.0
+    else:
+        visits, temperature, noise = _WITHOUT_NETWORK[level - 1]
+        prior = loss = 0.0
     return {
         **({} if own is None else {"net": str(own)}),
         "workers": 1,
@@ -54,6 +55,8 @@ def level_settings(game: Game[Any, Any], level: int, options: Options) -> Settin
         "temperature": temperature,
         "temperature_moves": 0,
         "root_noise": noise,
+        "people_prior": prior,
+        "people_loss": loss,
         **game.level_options(level, has_network=network),
     }
 

@@ -293,6 +293,15 @@ class Options(SearchOptions):
         0.0, 0, 1, "set the share of rollouts in the value of a position", SEARCH,
         more="The rest is the network's value.", games=GO,
     )
+    playout_doubling_advantage: float = number(
+        0.0, -3, 3, "let the network expect more playouts of one side, in doublings", SEARCH,
+        more="For handicap games: 1 means twice as many, -1 half as many. The stronger side then complicates the game.",
+        katago="playoutDoublingAdvantage", games=GO,
+    )
+    playout_doubling_player: str = choice(
+        "root", ("root", "black", "white"), "choose the side of playout_doubling_advantage", SEARCH,
+        more="root: the side to move in the searched position.", katago="playoutDoublingAdvantagePla", games=GO,
+    )
     ignore_pre_root_history: bool = flag(
         False, "hide the moves before the searched position from the network", SEARCH,
         more="Analyses and reviews: true.", katago="ignorePreRootHistory", games=GO,
@@ -345,8 +354,8 @@ class Options(SearchOptions):
     )
     level: int = number(
         0, 0, 10, "set the strength, from 1 (beginner) to 10; 0: full strength", PLAY,
-        more="A level sets network, visits, temperature and noise, unless the command line or the file of `--config`"
-        " sets them.",
+        more="A level sets network, visits and the model of people (LEVELS.md), unless the command line or the file of"
+        " `--config` sets them.",
         usi=Usi("Level"), words={"max": 0, "off": 0},
     )
     temperature: float = number(
@@ -373,6 +382,15 @@ class Options(SearchOptions):
     human_move_tolerance: float = number(
         1e9, 0.0001, 1e9, "play human moves less often that lose more utility than this", PLAY,
         more="Each loss of this much divides a move's share by 2.7.", katago="humanSLChosenMovePiklLambda", games=GO,
+    )
+    people_prior: float = number(
+        0.0, 0, 10, "choose moves as people do: draw by this power of the policy; 0: off", PLAY,
+        more="Levels set it, with people_loss. LEVELS.md describes the model. Temperature and lower confidence bounds"
+        " have no effect then.",
+    )
+    people_loss: float = number(
+        0.0, 0, 1000, "with people_prior: avoid moves that lose utility, the more the greater this is", PLAY,
+        more="A move that loses the utility u gets the factor exp(-people_loss u).",
     )
     cleanup: bool = flag(
         False, "capture all dead stones before passing", PLAY,

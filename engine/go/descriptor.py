@@ -184,6 +184,12 @@ class Go(Game[Any, Any]):
         # The rules are for records that name none: people do not capture dead stones before they pass.
         "analyze": {"rules": "chinese", **ANALYSIS_DEFAULTS},
     }
+    # The weights of the policy follow those of games of people: 15 kyu and below 0.65, 5 to 14 kyu 0.79, around 1 dan
+    # 0.94, 9 dan 1.03. The rest makes the steps even.
+    people_levels = (
+        (4, 0.62, 3.0), (4, 0.66, 3.0), (4, 0.72, 3.5), (4, 0.785, 4.0), (4, 0.85, 4.5), (4, 0.93, 5.0), (8, 1.02, 6.0),
+        (8, 1.25, 10.0), (16, 1.6, 16.0), (48, 2.2, 100.0),
+    )  # fmt: skip
     formats = lazy("yomi.engine.go.networks:FORMATS")
     new_game = lazy("yomi.engine.go.game:new_game")
     make_player = lazy("yomi.engine.go.players.player:GoPlayer")

@@ -63,6 +63,7 @@ class GoGame:
     handicap: int  # number of stones from `place_handicap`
     initial_side: int  # side to move in the initial position
     human_profile: HumanProfile | None  # the players that a human-SL network imitates; see `imitate`
+    doubling_advantage: float  # see `expect_advantage`
     position: Any
     history: "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 
@@ -87,6 +88,7 @@ class GoGame:
         self._kept_handicap: int | None = None
         self._hides_moves = False
         self.human_profile = None
+        self.doubling_advantage = 0.0
         self._record = np.zeros(1, POSITION_DTYPE)
         self._snapshots: list[Any] = []
         self.position = self._record[0]
@@ -117,7 +119,7 @@ class GoGame:
         """Games with equal keys differ only in their moves, so they may share a search tree."""
         komi = float(self.position["komi"])
         initial = (tuple(self.setup), self.initial_side, self._initial_prisoners)
-        return (self.board, self.rules, komi, *initial, self._hides_moves, self.human_profile)
+        return (self.board, self.rules, komi, *initial, self._hides_moves, self.human_profile, self.doubling_advantage)
 
     def captures(self, color: int) -> int:
         """Return the number of stones that `color` has captured."""
@@ -206,6 +208,10 @@ class GoGame:
         pos["human_source"] = 0 if profile is None else profile.source
         if profile is not None:
             pos["human_rank"], pos["human_date"] = (profile.black_rank, profile.white_rank), profile.days
+
+    def expect_advantage(self, doublings: float) -> None:
+        """Let networks expect 2 ** doublings times as many playouts of Black as of White. Meant for searched copies."""
+        self.doubling_advantage = self.position["doubling_advantage"] = doublings
 
     def turn_to(self, color: int) -> None:
         """Set the side to move, without recording a move. `undo` forgets it; `play` sets it by itself."""

@@ -21,6 +21,7 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.network import network_in
 from yomi.engine.machine import RESERVE, address_space_left, address_space_limit, limit_text
 from yomi.engine.options import OptionError
+from yomi.engine.players import people
 from yomi.engine.players.request import Decision, G, LoadingError, Request
 from yomi.engine.players.time_management import (
     DEFAULT_SECONDS,
@@ -301,8 +302,15 @@ class Player(abc.ABC, Generic[G]):
         count = self._lost.count(root.side_to_move, root.ply, is_lost)
         return options.resign and count >= options.resign_moves and self._may_resign(root, report)
 
-    def _draw(self, turn: Turn[G], report: SearchReport, temperature: float) -> int:
-        return choose(report, temperature, self._rng, turn.options.temperature_only_below)
+    def _draw(self, turn: Turn[G], report: SearchReport, temperature: float, never: Collection[int] = ()) -> int:
+        """Return the best move, or a move drawn by the model of people or by visits, but none of `never`."""
+        options = turn.options
+        priors = self._search.priors() if options.people_prior > 0.0 else {}
+        chosen = {move: prior for move, prior in priors.items() if move not in never}
+        if chosen:
+            weights = self._people_prior(turn), options.people_loss
+            return people.draw(people.probabilities(chosen, report.moves, *weights), self._rng)
+        return choose(report, temperature, self._rng, options.temperature_only_below)
 
     def end_background(self) -> None:
         """End a background search. Its error, if any, goes to the log."""
@@ -427,6 +435,10 @@ class Player(abc.ABC, Generic[G]):
 
     def _may_resign(self, game: G, report: SearchReport) -> bool:
         return True
+
+    def _people_prior(self, turn: Turn[G]) -> float:
+        """Return the power of the policy in the model of people."""
+        return turn.options.people_prior
 
 
 N = TypeVar("N", int, float)

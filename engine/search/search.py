@@ -346,10 +346,14 @@ class Search:
         """Whether the last search omitted this root move."""
         return bool(self.tree.banned[move])
 
+    def priors(self) -> dict[int, float]:
+        """Return the priors of the allowed moves; empty before the root is evaluated."""
+        return {move: prior for move, prior in root_priors(self.tree).items() if not self.is_banned(move)}
+
     def best_prior(self) -> int | None:
         """Return the allowed move of greatest prior, or None without priors."""
-        priors = root_priors(self.tree)
-        return max((move for move in priors if not self.is_banned(move)), key=lambda move: priors[move], default=None)
+        priors = self.priors()
+        return max(priors, key=lambda move: priors[move], default=None)
 
     def _share_history(self) -> None:
         first, *others = (board.board for board in self._boards)

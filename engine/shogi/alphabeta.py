@@ -211,6 +211,10 @@ class AlphaBetaSearch:
         """Whether the last search omitted this root move."""
         return move not in self._workers[0].moves
 
+    def priors(self) -> dict[int, float]:
+        """Return an empty dict: an evaluation has no priors."""
+        return {}
+
     def best_prior(self) -> int | None:
         """Return the first allowed move in the order of the search, or None."""
         return next(iter(self._workers[0].moves), None)

@@ -65,6 +65,8 @@ POSITION_DTYPE = np.dtype(
         ("recent_color", np.uint8, (RECENT,)),
         ("prisoners", np.int32, (4,)),  # captured stones, by their color
         ("komi", np.float32),  # points for White, with compensation for handicap stones
+        # Playouts of Black beyond White's that networks expect, in doublings (KataGo's playoutDoublingAdvantage)
+        ("doubling_advantage", np.float32),
         ("white_bonus", np.float32),  # territory scoring: +1 per Black move, -1 per White move, instead of prisoners
         # The board, by point.
         ("color", np.uint8, (MAX_POINTS,)),
@@ -175,6 +177,7 @@ def copy(target, source):  # type: ignore[no-untyped-def]
     target.recent_valid = source.recent_valid
     target.simple_ko = source.simple_ko
     target.komi = source.komi
+    target.doubling_advantage = source.doubling_advantage
     target.white_bonus = source.white_bonus
     target.empty_count = source.empty_count
     target.previous_count = source.previous_count

@@ -27,8 +27,8 @@ from yomi.native.go.scratch import LADDER_TABLE
 from yomi.native.jit import inlined, kernel
 from yomi.native.packing import set_bit, unpack_bits
 
-# Games with a button, the encore of territory scoring and playout doubling advantage are not supported: planes 7, 8,
-# 20, 21 and globals 12, 13, 15, 16, 17 are 0.
+# Games with a button and the encore of territory scoring are not supported: planes 7, 8, 20, 21 and globals 12, 13, 17
+# are 0.
 
 PLANES, GLOBALS = 22, 19
 SYMMETRIES = 8
@@ -229,6 +229,10 @@ def _write_globals(pos, ends, globals_):  # type: ignore[no-untyped-def]
         globals_[11] = 1.0
     if ends:
         globals_[14] = 1.0
+    if pos.doubling_advantage != np.float32(0.0):
+        globals_[15] = 1.0
+        advantage = np.float32(0.5) * pos.doubling_advantage
+        globals_[16] = advantage if pos.side_to_move == BLACK else -advantage
     if pos.scoring == SCORING_TERRITORY:
         globals_[9] = 1.0
     else:

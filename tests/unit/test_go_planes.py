@@ -14,7 +14,7 @@ from tests.naive.go_board import BLACK, PASS, WHITE
 from tests.naive.go_ladder import TooLongError, ladders
 from tests.unit.go_twins import bits, board_points, new_position, point, random_game
 from yomi.native.go import area
-from yomi.native.go.board import MAX_POINTS, TAX_ALL, TAX_NONE, TAX_SEKI
+from yomi.native.go.board import MAX_POINTS, TAX_ALL, TAX_NONE, TAX_SEKI, copy
 from yomi.native.go.ladder import read_ladders
 from yomi.native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_bits, write_planes
 from yomi.native.go.rules import play
@@ -154,3 +154,17 @@ def test_areas_as_if_suicide_were_legal(scratch: Any) -> None:
             np.testing.assert_array_equal(shown[18:20], planes_of(lenient, history, 0, scratch)[0][18:20])
             differ += not np.array_equal(shown, plain)
     assert differ
+
+
+def test_the_advantage_in_playouts_is_that_of_the_side_to_move(scratch: Any) -> None:
+    pos, history = new_position(5, 1, True, komi=6.5)
+    _, plain = planes_of(pos, history, 0, scratch)
+    assert plain[15:17].tolist() == [0.0, 0.0]
+    pos["doubling_advantage"] = 1.5
+    copied = np.zeros(1, pos.dtype)[0]
+    copy(copied, pos)
+    found = [planes_of(copied, history, 0, scratch)[1]]
+    play(copied, history, point(5, 12))
+    found.append(planes_of(copied, history, 0, scratch)[1])
+    assert [numbers[15:17].tolist() for numbers in found] == [[1.0, 0.75], [1.0, -0.75]]
+    assert (np.delete(found[0], (15, 16)) == np.delete(plain, (15, 16))).all()

@@ -271,11 +271,11 @@ def test_a_level_is_told_and_set(
         yomi.engine.cli.loading, "make_player", lambda game, options: made.append(FakePlayer(options)) or made[-1]
     )
     monkeypatch.setattr("builtins.input", Interrupted("hint", "quit"))
-    assert main(["play", "go", "--no-save", "--size", "5", "--level", "3", "--temperature", "0", *options]) == 0
+    assert main(["play", "go", "--no-save", "--size", "5", "--level", "3", "--people-loss", "0.5", *options]) == 0
     expected = levels.level_settings(GO, 3, Options(evaluator=options[-1] if options else "auto"))
     assert made[0].options.visits == expected["visits"]
-    assert made[0].options.temperature == 0.0
-    assert f"Level 3 of 10 (Elo not measured for go 5x5, {name}), changed by temperature" in capsys.readouterr().out
+    assert made[0].options.people_loss == 0.5
+    assert f"Level 3 of 10 (Elo not measured for go 5x5, {name}), changed by people_loss" in capsys.readouterr().out
     advice = made[0].requests[0].options
     assert advice is not None
     assert (advice.visits, advice.seconds, made[0].options.visits) == (None, 1.0, expected["visits"])
@@ -397,7 +397,7 @@ def test_score_of_go() -> None:
 @pytest.mark.parametrize("game", ["go", "shogi"])
 @pytest.mark.parametrize("has_network", [False, True])
 def test_every_level_is_made_of_options_and_stronger_than_the_last(game: str, has_network: bool) -> None:
-    visits, heats = [], []
+    visits, heats, powers, losses = [], [], [], []
     for level in range(1, levels.COUNT + 1):
         options = Options.for_game(game)
         options.evaluator = "auto" if has_network else GAMES[game].default_evaluator
@@ -405,8 +405,17 @@ def test_every_level_is_made_of_options_and_stronger_than_the_last(game: str, ha
             options.set(name, value)
         visits.append(options.visits or 0)
         heats.append(options.temperature)
-    assert visits == sorted(set(visits))
-    assert heats == sorted(heats, reverse=True)
+        powers.append(options.people_prior)
+        losses.append(options.people_loss)
+    if has_network:
+        assert visits == sorted(visits)
+        assert powers == sorted(set(powers))
+        assert losses == sorted(losses)
+        assert not any(heats)
+    else:
+        assert visits == sorted(set(visits))
+        assert heats == sorted(heats, reverse=True)
+        assert not any(powers)
 
 
 @pytest.mark.parametrize("game", ["go", "shogi"])
@@ -428,7 +437,7 @@ def test_options_at_a_level_come_back_at_full_strength(game: str) -> None:
 
 
 def test_a_value_of_a_level_is_changed_by_who_names_it_alone() -> None:
-    options = Options(visits=400, temperature=0.5, level=3)
+    options = Options(evaluator="rollouts", visits=400, temperature=0.5, level=3)
     switch = levels.LevelSwitch(GO, options, {"visits"})
     assert (options.visits, options.temperature) == (400, 1.0)
     switch.set("temperature", 0.25, wins=False)
@@ -439,10 +448,10 @@ def test_a_value_of_a_level_is_changed_by_who_names_it_alone() -> None:
     assert (options.visits, options.temperature) == (400, 0.75)
     state = switch.state()
     switch.set("level", 4, wins=False)
-    assert (options.visits, options.temperature) == (12, 0.9)
+    assert (options.visits, options.temperature) == (20, 0.8)
     with pytest.raises(OptionError):
         switch.set("visits", -1, wins=True)
-    assert (options.visits, options.temperature) == (12, 0.9)
+    assert (options.visits, options.temperature) == (20, 0.8)
     switch.restore(state)
     assert (options.level, options.visits, options.temperature) == (3, 400, 0.75)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -34,13 +35,13 @@ from yomi.engine.go.players.setup import (
     search_settings,
     spec_for,
 )
-from yomi.engine.go.points import Board, handicap_stones
+from yomi.engine.go.points import STANDARD, Board, handicap_stones
 from yomi.engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts, pass_alive_points
 from yomi.engine.options import LOG, Options, rows_for
 from yomi.engine.players.player import Player, Turn
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.players.setup import tuned
-from yomi.engine.players.time_management import choose, temperature_at
+from yomi.engine.players.time_management import temperature_at
 from yomi.engine.search.read_tree import draw, root_priors
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
@@ -329,7 +330,13 @@ class GoPlayer(Player[GoGame]):
         if request.hide_history:
             game.hide_history()
         self.check_profile(options, is_needed=True)
-        return imitating(game, options) if reads_profile(self._search.queue.evaluator) else game
+        if reads_profile(self._search.queue.evaluator):
+            game = imitating(game, options)
+        advantage = options.playout_doubling_advantage
+        if advantage:
+            owner = {"root": game.side_to_move, "black": BLACK, "white": WHITE}[options.playout_doubling_player]
+            game.expect_advantage(advantage if owner == BLACK else -advantage)
+        return game
 
     def _without_search(self, turn: Turn[GoGame]) -> Decision | None:
         return Decision(PASS, report=SearchReport(turn.root.side_to_move)) if turn.root.is_full else None
@@ -394,14 +401,16 @@ class GoPlayer(Player[GoGame]):
             return ownership_by_rollouts(root, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_PER_SECOND))))
         return black_ownership(self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds)), root)
 
-    def _draw(self, turn: Turn[GoGame], report: SearchReport, temperature: float) -> int:
+    def _draw(self, turn: Turn[GoGame], report: SearchReport, temperature: float, never: Collection[int] = ()) -> int:
         if self._human is not None and turn.options.human_move_share > 0.0:
             return self._imitate(turn, report, temperature, self._human)
         moves = tuple(move for move in report.moves if move.symmetry_of is None)
         if report.moves[0].move != PASS:  # a pass is never drawn at random
             moves = tuple(move for move in moves if move.move != PASS)
-        report = replace(report, moves=moves)
-        return choose(report, temperature, self._rng, turn.options.temperature_only_below)
+            never = (PASS, *never)
+        elif turn.options.people_prior > 0.0:
+            return PASS
+        return super()._draw(turn, replace(report, moves=moves), temperature, never)
 
     def _imitate(
         self, turn: Turn[GoGame], report: SearchReport, temperature: float, human: npt.NDArray[np.float32]
@@ -424,6 +433,9 @@ class GoPlayer(Player[GoGame]):
         move = self._search.best_prior()
         return PASS if move is None else move
 
+    def _people_prior(self, turn: Turn[GoGame]) -> float:
+        return people_prior_on(turn.root.board, turn.options.people_prior)
+
     def _may_resign(self, game: GoGame, report: SearchReport) -> bool:
         return may_resign(game, game.side_to_move, report.score_lead)
 
@@ -433,6 +445,19 @@ def imitating(game: GoGame, options: Options) -> GoGame:
     other = game.copy()
     other.imitate(None if options.human_profile is None else HumanProfile.parse(options.human_profile))
     return other
+
+
+EVEN_PEOPLE_PRIOR = 0.9  # power of the policy that means the same on every board
+PEOPLE_SPREAD = 0.65  # other powers are as much farther from it as the board's area is smaller, to this power
+
+
+def people_prior_on(board: Board, power: float) -> float:
+    """Return the power of the policy that leaves levels as far apart in Elo on a board as on 19x19.
+
+    A short game leaves less room for errors, so the same error rates decide fewer games.
+    """
+    spread: float = (STANDARD.area / board.area) ** PEOPLE_SPREAD
+    return EVEN_PEOPLE_PRIOR * math.pow(power / EVEN_PEOPLE_PRIOR, spread)
 
 
 def black_ownership(report: SearchReport, game: GoGame) -> npt.NDArray[np.float32]:

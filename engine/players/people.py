@@ -1,0 +1,48 @@
+"""Choose moves as people do: by a network's policy, and by how much a move loses as far as a few evaluations show.
+
+The model is a conditional logit, the usual model of choices with errors:
+
+    P(move) ~ prior ** people_prior * exp(-people_loss * loss)
+
+`loss` is the utility that a move loses against the best visited move. Moves without a visit have loss UNSEEN.
+docs/LEVELS.md describes the fit to games of people, and `yomi bench people` repeats it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from yomi.engine.search.types import MoveReport
+
+UNSEEN = 0.1  # utility that a move without a visit is taken to lose
+MIN_PRIOR = 1e-6  # a quantized prior of 0 is less than this
+
+
+def features(priors: Mapping[int, float], visited: Sequence[MoveReport]) -> npt.NDArray[np.float64]:
+    """Return the logarithm of the prior and the negative loss of each move of `priors`: [moves, 2].
+
+    `visited`: moves of a search; moves without a visit are ignored.
+    """
+    utilities = {move.move: move.utility for move in visited if move.visits}
+    best = max(utilities.values(), default=0.0)
+    losses = [best - utilities[move] if move in utilities else UNSEEN for move in priors]
+    return np.stack([np.log(np.maximum(list(priors.values()), MIN_PRIOR)), -np.array(losses)], axis=1)
+
+
+def probabilities(
+    priors: Mapping[int, float], visited: Sequence[MoveReport], prior_weight: float, loss_weight: float
+) -> dict[int, float]:
+    """Return the probability of each move of `priors`. Arguments: see `features`."""
+    logits = features(priors, visited) @ np.array([prior_weight, loss_weight])
+    shares = np.exp(logits - logits.max())
+    return dict(zip(priors, (shares / shares.sum()).tolist(), strict=True))
+
+
+def draw(chances: Mapping[int, float], rng: np.random.Generator) -> int:
+    return int(rng.choice(list(chances), p=list(chances.values())))
