@@ -234,7 +234,8 @@ def check_parts(parts: Sequence[tuple[Path, Run]]) -> None:
             ("version", next((start.version for start in run.starts if start.version != version), version), version),
             ("number of tasks", run.task.count, first.task.count if first.task else 0),
             *_networks(run, first),
-            ("settings", {**run.settings, run.unit: run.units}, {**first.settings, first.unit: first.units}),
+            ("settings", dict(run.settings), dict(first.settings)),
+            (f"number of {first.unit}", run.units, first.units),
         ]
         for name, found, wanted in checks:
             if found != wanted:

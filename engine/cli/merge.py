@@ -38,6 +38,7 @@ missing, the command names them and the commands that make them. docs/CLUSTERS.m
 # The functions `done` and `merge` of each command that has tasks
 KINDS = {
     **dict.fromkeys(("match", "duel"), "yomi.engine.matches.parts"),
+    "review": "yomi.engine.cli.review_parts",
     **dict.fromkeys(("dataset play", "dataset make"), "yomi.engine.datasets.parts"),
 }
 

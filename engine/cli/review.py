@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi import language
-from yomi.engine.arguments import add_value, check_counts, type_of
+from yomi.engine.arguments import add_task, add_value, check_counts, type_of
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import (
     add_options,
@@ -25,14 +26,15 @@ from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.review_files import MARK, QUIZ, Bars, GameFiles, Job, Outcome, write_index, write_json
 from yomi.engine.cli.review_progress import ReviewJournal, count_positions, estimate, full_time
 from yomi.engine.cli.signals import ended_by_a_signal
-from yomi.engine.default_network import ask_for_alpha_beta
+from yomi.engine.default_network import ask_for_alpha_beta, named_file, network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.jobs import folder_of
 from yomi.engine.mistakes import DEFAULT, WINRATE, Thresholds
 from yomi.engine.options import NOT_FOR_ANALYSIS
 from yomi.engine.records import printable, read_record_bytes
 from yomi.engine.review import ReviewError
-from yomi.engine.review_scans import FIRST_SECONDS, Plan, first_visits, parse_first_pass
+from yomi.engine.review_scans import FIRST_SECONDS, KnownPositions, Plan, first_visits, parse_first_pass
 from yomi.language import tr
 from yomi.nets.errors import NetworkError
 from yomi.nets.settings import OptionError
@@ -83,6 +85,7 @@ LEFT_OUT = (*NOT_FOR_ANALYSIS, "size")
 OUTPUT_OPTIONS = (
     "records",
     "command_words",
+    "task",
     "out",
     "worst",
     "json",
@@ -108,6 +111,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--thresholds", type=read, default=DEFAULT, metavar="LIST", help=text.replace("%", "%%"))
     text = "set visits of each position in a first pass, or its seconds (20s); 0: none (default: 40s)"
     parser.add_argument("--quick", type=type_of(parse_first_pass), metavar="N", help=text)
+    add_task(parser, "records")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
     parser.add_argument(
         "--html", action="store_true", help="write a page with the board for a browser (NAME.yomi.html)"
@@ -122,12 +126,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_counts(args, worst=0)
+    if args.task is not None:
+        return _run_task(args)
     jobs = find_jobs(args.records, args.out)
     if args.plot:
         plot_check()
     reviewers = Reviewers(args)
     folder = jobs[0].folder if args.record or args.plot or args.html else jobs[0].path.parent
-    outcome = Outcome(ReviewJournal(folder, _settings(args)), jobs)
+    journal = ReviewJournal(folder, _settings(args))
+    outcome = Outcome(journal, jobs)
     try:
         with ended_by_a_signal():
             for number, job in enumerate(jobs, 1):
@@ -136,16 +143,38 @@ def run(args: argparse.Namespace) -> int:
         if outcome.reviewed:  # otherwise the file of an earlier run is worth more
             write_json(args.json, outcome)
         if isinstance(error, KeyboardInterrupt | SystemExit):
-            say(outcome.journal.interrupted())
+            say(journal.interrupted())
         raise
     finally:
-        outcome.journal.close()
+        journal.close()
         reviewers.close()
     write_json(args.json, outcome)
     write_index(args.out, outcome)
-    outcome.journal.remove()
+    journal.remove()
     _ask_problems(args, outcome)
     return BROKEN if outcome.broken else 0
+
+
+def _run_task(args: argparse.Namespace) -> int:
+    """Review the records of a task. They are finished one by one: an interrupted record begins again."""
+    from yomi.engine.cli.review_parts import ReviewShare
+
+    if args.out is None:
+        raise CliError(tr("--task {task}: expected --out FOLDER with it", task=args.task))
+    if args.plot:
+        plot_check()
+    folder = folder_of(args.out, args.task)
+    jobs, reviewers = find_jobs(args.records, folder), Reviewers(args)
+    with contextlib.closing(reviewers), ReviewShare(args, folder, jobs, reviewers.networks(jobs)) as share:
+        own = [jobs[unit] for unit in share.left]
+        broken, written, speeds = 0, share.written, dict[str, float]()
+        with ended_by_a_signal():
+            for number, unit in enumerate(share.left, 1):
+                outcome = Outcome(None, own, speeds, written=written)
+                _review_file(jobs[unit], reviewers, args, outcome, f"{number}/{len(own)}")
+                share.add(unit, outcome)
+                broken += outcome.broken
+    return BROKEN if broken else 0
 
 
 def _ask_problems(args: argparse.Namespace, outcome: Outcome) -> None:
@@ -244,6 +273,24 @@ class Reviewers:
             self.options[game.name] = options
         return self._made[game.name]
 
+    def renew(self, game: Game[Any, Any], path: Path) -> Reviewer:
+        """Create the reviewer of a game again, with the random numbers of a new one."""
+        self._made.pop(game.name).close()
+        return self.get(game, path)
+
+    def networks(self, jobs: Sequence[Job]) -> dict[str, str | None]:
+        """Return the network files that evaluate some records, by use."""
+        found: dict[str, str | None] = {}
+        for job in jobs:
+            with contextlib.suppress(ReviewError):  # reported when it is the record's turn
+                game = game_of(job.path)
+                if game.name not in found:
+                    options = self._options(game)
+                    found[game.name] = network_file(options, game.name)
+                    if options.value_net is not None:
+                        found[f"{game.name} value"] = named_file(options.value_net, game.name)
+        return {f"network of {use}": file for use, file in found.items()}
+
     def _options(self, game: Game[Any, Any]) -> Options:
         limit = visits_without_limit(self._args, DEFAULT_VISITS, game)
         options = collect(self._args, game, **game.defaults.get(COMMAND, {}), **limit)
@@ -267,6 +314,8 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
     try:
         game = game_of(job.path)
         reviewer = reviewers.get(game, job.path)
+        if outcome.speeds and reviewers.options[game.name].seed is not None:  # results independent of earlier records
+            reviewer = reviewers.renew(game, job.path)
         with language.english():  # notes about faults of the record: --json has them, too
             records = reviewer.read(str(job.path))
         for number, record in enumerate(records, 1):
@@ -275,12 +324,14 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
             is_first = game.name not in outcome.speeds
             if is_first:
                 outcome.speeds[game.name] = _speed(reviewer, record, options)
+                if options.seed is not None:  # the measurement has drawn random numbers
+                    reviewer = reviewers.renew(game, job.path)
             plan = _plan(args, options, outcome.speeds[game.name], reviewer.length(record))
             if is_first:
                 _print_estimate(game, options, reviewer, records, job, outcome, plan)
             files = GameFiles(job, name, args, outcome)
             with Bars(f"{count} {printable(name)}".strip(), files) as bars:
-                known = outcome.journal.game(job.path, number)
+                known = KnownPositions() if outcome.journal is None else outcome.journal.game(job.path, number)
                 annotated = reviewer.review(record, bars, known, plan)
             files.publish(annotated)
             if args.quiz and not args.html:
@@ -331,7 +382,7 @@ def _print_estimate(
     later = outcome.jobs[outcome.jobs.index(job) + 1 :]
     paths = [job.path for job in later if job.path.suffix.lower() in game.suffixes]
     positions = sum(map(reviewer.length, records)) + count_positions(reviewer, paths)
-    positions = max(1, positions - len(outcome.journal))
+    positions = max(1, positions - (0 if outcome.journal is None else len(outcome.journal)))
     line = estimate(game, options, outcome.speeds[game.name], positions, plan.first_visits)
     if line is not None:
         say(line)

@@ -37,7 +37,7 @@ class Job:
 
 @dataclass(slots=True)
 class Outcome:
-    journal: ReviewJournal
+    journal: ReviewJournal | None  # None: no positions of an earlier review
     jobs: list[Job]
     speeds: dict[str, float] = field(default_factory=dict)  # Visits per second by game; 0 if depth is the only limit
     reviewed: list[dict[str, Any]] = field(default_factory=list)
@@ -46,7 +46,8 @@ class Outcome:
     engine: str = ""
     """The evaluator of the last record."""
     quizzes: list[tuple[str, Annotated]] = field(default_factory=list)  # names and games
-    pages: list[tuple[str, Path, Review]] = field(default_factory=list)
+    pages: list[tuple[str, Path, Sequence[str]]] = field(default_factory=list)  # with the `index_cells`
+    files: list[tuple[str, dict[str, Path]]] = field(default_factory=list)  # of each game, by suffix
 
 
 def write_json(path: Path | None, outcome: Outcome) -> None:
@@ -55,15 +56,16 @@ def write_json(path: Path | None, outcome: Outcome) -> None:
         _write(path, text.encode("utf-8", "backslashreplace"))  # names of files need not be UTF-8
 
 
-def write_index(out: Path | None, outcome: Outcome) -> None:
+def write_index(out: Path | None, outcome: Outcome, *, quiet: bool = False) -> None:
     """Write a page that links to the pages of several games, to --out or beside the first page."""
     if len(outcome.pages) > 1:
         from yomi.engine.pages.review import index_page
 
         path = (out or outcome.pages[0][1].parent) / INDEX
-        reviews = [(name, os.path.relpath(page, path.parent), review) for name, page, review in outcome.pages]
+        reviews = [(name, os.path.relpath(page, path.parent), cells) for name, page, cells in outcome.pages]
         _write(path, index_page(reviews).encode("utf-8", "backslashreplace"))
-        echo(tr("list of all pages: {path}", path=printable(path)))
+        if not quiet:
+            echo(tr("list of all pages: {path}", path=printable(path)))
 
 
 class Bars(Progress):
@@ -124,7 +126,10 @@ class GameFiles:
         """Write the files, and print the table."""
         self._write(annotated)
         if ".html" in self._paths:
-            self._outcome.pages.append((self._name, self._paths[".html"], annotated.review))
+            from yomi.engine.pages.review import index_cells
+
+            self._outcome.pages.append((self._name, self._paths[".html"], index_cells(annotated.review)))
+        self._outcome.files.append((self._name, self._paths))
         engine = annotated.review.engine
         is_new, self._outcome.engine = engine != self._outcome.engine, engine
         paths = list(self._paths.values())
@@ -145,12 +150,12 @@ class GameFiles:
         written = self._outcome.written
         for suffix, data in files.items():
             if suffix not in self._paths:
-                self._paths[suffix] = _unused(self._job, self._name, suffix, written)
+                self._paths[suffix] = unused(self._job, self._name, suffix, written)
                 written.add(self._paths[suffix])
             _write(self._paths[suffix], data)
 
 
-def _unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
+def unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
     """Return a path that no other record of this run uses. Records of equal names get their ending or a number."""
     with_ending = f"{name}{job.path.suffix}"
     names = itertools.chain((name, with_ending), (f"{with_ending}-{number}" for number in itertools.count(2)))

@@ -94,9 +94,9 @@ def _script_data(data: dict[str, Any]) -> str:
     return text.replace("<", "\\u003c")
 
 
-def index_page(reviews: Sequence[tuple[str, str, Review]]) -> str:
-    """Return the page that lists reviews: their names, the addresses of their pages, and the players' results."""
-    rows = "".join(_index_row(name, address, review) for name, address, review in reviews)
+def index_page(reviews: Sequence[tuple[str, str, Sequence[str]]]) -> str:
+    """Return the page that lists reviews: their names, the addresses of their pages, and their `index_cells`."""
+    rows = "".join(_index_row(name, address, cells) for name, address, cells in reviews)
     head = "".join(f'<th scope="col" class="text">{text}</th>' for text in INDEX)
     return INDEX_PAGE.format(style=part("review.css"), head=head, rows=rows)
 
@@ -128,13 +128,17 @@ INDEX_PAGE = """<!doctype html>
 """
 
 
-def _index_row(name: str, address: str, review: Review) -> str:
+def index_cells(review: Review) -> list[str]:
+    """Return the cells of a review in the list of reviews, after its name."""
     sides = [review.summary(color) for color in (BLACK, WHITE)]
     results = [
         "" if side["best"] is None else f"{100 * side['winrate_loss']:.2f}%, {100 * side['best']:.0f}%"
         for side in sides
     ]
-    cells = [*(side["name"] for side in sides), review.result, str(len(review.moves)), *results]
+    return [*(side["name"] for side in sides), review.result, str(len(review.moves)), *results]
+
+
+def _index_row(name: str, address: str, cells: Sequence[str]) -> str:
     link = f'<a href="{quote(address)}">{escape(name)}</a>'
     texts = [link, *map(escape, cells)]
     columns = "".join(f'<td class="text">{text}</td>' for text in texts)

@@ -25,7 +25,7 @@ from yomi.engine.matches.results import JOURNAL_NAME, read_journal
 PLAYERS = [scripted("usi", conduct) for conduct in ("fine", "resign", "declare")]
 # Times in journals, CSA, KIF and SGF
 TIMES = re.compile(
-    rb'"(?:finished|seconds)": (?:"[^"]*"|\[[^\]]*\])'
+    rb'"(?:finished|seconds)": ?(?:"[^"]*"|\[[^\]]*\]|[\d.]+)'
     rb"|,T\d+|^T\d+|^\$(?:START|END)_TIME:.*"
     rb"|\( *[\d:.]+/[\d:.]+\)|\d\d:\d\d\.\d|\d{4}/\d\d/\d\d \d\d:\d\d:\d\d"
     rb"|\d+\.\d+ s",
@@ -212,6 +212,65 @@ def test_a_data_set_in_parts_is_the_whole_set(
     assert main(["status", str(tmp_path / "parts")]) == 0
     assert re.search(
         r"done +(\d+) of \1 shards \(100%\)\n\npositions: [\d,]+ train \+ \d+ test", capsys.readouterr().out
+    )
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
+    """Return the command line and the folder of a review of records with equal names, several games and a fault."""
+    folder = tmp_path_factory.mktemp("archive")
+    records = [random_record(7, seed, 6 + seed, "B+R") for seed in range(7)]
+    (folder / "games" / "b").mkdir(parents=True)
+    for name, text in (("a.sgf", records[0]), ("b/a.sgf", records[1]), ("b/c.sgf", "".join(records[2:4]))):
+        (folder / "games" / name).write_text(text)
+    (folder / "d.sgf").write_text("no game")
+    (folder / "a.sgf").write_text(records[4])
+    words = ["review", str(folder / "games"), str(folder / "d.sgf"), str(folder / "a.sgf"), "--net", "fast"]
+    words += ["--visits", "6", "--seed", "1", "--workers", "1", "--html"]
+    assert main([*words, "--out", str(folder / "whole"), "--json", str(folder / "whole" / "all.json")]) == 1
+    return words, folder / "whole"
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_review_in_parts_is_the_whole_review(
+    count: int, archive: tuple[list[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, whole = archive
+    statuses = [
+        main([*words, "--task", f"{number}/{count}", "--out", str(tmp_path / "parts"), "--json", "all.json"])
+        for number in range(count, 0, -1)
+    ]
+    assert sorted(statuses, reverse=True) == [1, *[0] * (count - 1)]  # one record is broken
+    journal = tmp_path / "parts" / f"part-1-of-{count}" / "records.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:-1]) + lines[-1][:20])  # as if the task had been killed
+    assert f"task 1/{count} lacks records " in merge_fails(capsys, tmp_path / "parts", "--out", tmp_path / "merged")
+    main([*words, "--task", f"1/{count}", "--out", str(tmp_path / "parts"), "--json", "all.json"])
+    assert main(["merge", str(tmp_path / "parts"), "--out", str(tmp_path / "merged")]) == 0
+    assert contents(tmp_path / "merged", (RUN_NAME, "records.jsonl")) == contents(whole)
+    capsys.readouterr()
+    assert main(["status", str(tmp_path / "merged")]) == 0
+    assert "done        5 of 5 records (100%)\n\n5 games reviewed; unreadable records: 1" in capsys.readouterr().out
+
+
+def test_a_task_of_a_review_needs_a_folder(
+    archive: tuple[list[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, whole = archive
+    assert main([*words, "--task", "1/2"]) == 2
+    assert "--task 1/2: expected --out FOLDER with it" in capsys.readouterr().err
+    parts = tmp_path / "parts"
+    assert main([*words[:2], *words[4:], "--task", "1/2", "--out", str(parts)]) == 0
+    changed = whole.parent / "games" / "a.sgf"
+    text = changed.read_text()
+    changed.write_text(text + " ")
+    try:
+        assert main([*words[:2], *words[4:], "--task", "2/2", "--out", str(parts)]) == 0
+    finally:
+        changed.write_text(text)
+    assert re.search(
+        r"part-2-of-2: records\.0 a\.sgf \w{16} found, expected a\.sgf \w{16} as in",
+        merge_fails(capsys, parts, "--out", tmp_path / "merged"),
     )
 
 

@@ -96,7 +96,11 @@ def test_every_field_of_a_description_is_checked(tmp_path: Path) -> None:
             {"settings": {"size": 9, "players": [{"limits": "visits 3"}]}},
             "b: players.0.limits visits 3 found, expected visits 2 as in a",
         ),
-        ({"units": 8}, "b: pairs of games 8 found, expected 7 as in a"),
+        (
+            {"settings": {"size": 9, "players": [{"limits": "visits 2"}], "pairs of games": ["x"]}},
+            'b: pairs of games ["x"] found, expected null as in a',
+        ),
+        ({"units": 8}, "b: number of pairs of games 8 found, expected 7 as in a"),
         ({"task": Task(2, 3)}, "b: number of tasks 3 found, expected 2 as in a"),
         ({"task": Task(1, 2)}, "b: task 1/2 found twice, expected it only in a"),
         ({"task": None}, "b: a whole run found, expected a part, made with --task"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.descriptor import GAME as GO
-from yomi.engine.pages.review import CANDIDATES, index_page, page_data, review_page
+from yomi.engine.pages.review import CANDIDATES, index_cells, index_page, page_data, review_page
 from yomi.engine.review import Candidate, Opinion, Review, ownership_letters, reviewed_moves
 from yomi.engine.shogi.descriptor import GAME as SHOGI
 
@@ -104,7 +104,7 @@ def test_a_page_needs_no_other_file() -> None:
 
 def test_an_index_links_to_pages_and_escapes_names() -> None:
     review = go_review(names={BLACK: NASTY, WHITE: "白"}, result="W+R")
-    page = index_page([("a <b>", "folder/a b#1.yomi.html", review)])
+    page = index_page([("a <b>", "folder/a b#1.yomi.html", index_cells(review))])
     assert 'href="folder/a%20b%231.yomi.html">a &lt;b&gt;</a>' in page
     assert "<script" not in page
     assert "W+R" in page
