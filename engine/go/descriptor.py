@@ -184,7 +184,7 @@ class Go(Game[Any, Any]):
         # The rules are for records that name none: people do not capture dead stones before they pass.
         "analyze": {"rules": "chinese", **ANALYSIS_DEFAULTS},
     }
-    # The weights of the policy follow those of games of people: 15 kyu and below 0.65, 5 to 14 kyu 0.79, around 1 dan
+    # The weights of the policy follow fits to games of people: 15 kyu and below 0.65, 5 to 14 kyu 0.79, around 1 dan
     # 0.94, 9 dan 1.03. The rest makes the steps even.
     people_levels = (
         (4, 0.62, 3.0), (4, 0.66, 3.0), (4, 0.72, 3.5), (4, 0.785, 4.0), (4, 0.85, 4.5), (4, 0.93, 5.0), (8, 1.02, 6.0),
