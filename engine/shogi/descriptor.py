@@ -218,7 +218,7 @@ class Shogi(Game[Any, Any]):
     }
     people_levels = (
         (4, 0.6, 2.0), (4, 0.7, 2.5), (4, 0.8, 3.0), (4, 0.9, 3.5), (4, 1.0, 4.0), (8, 1.15, 5.0), (8, 1.3, 8.0),
-        (12, 1.45, 11.0), (16, 1.7, 15.0), (24, 2.1, 22.0),
+        (16, 1.55, 12.0), (16, 1.7, 15.0), (24, 2.1, 22.0),
     )  # fmt: skip
     formats = lazy("yomi.engine.shogi.networks:FORMATS")
     new_game = lazy("yomi.engine.shogi.game:new_game")

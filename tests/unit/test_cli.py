@@ -115,7 +115,7 @@ PARSERS = [
     *(f"{command} {game.name}" for game in GAMES.values() for command in game.examples),
     *(f"net {action}" for action in ("info", "import", "compress", "join", "calibrate")),
     *(f"dataset {action}" for action in ("make", "vary", "check", "describe", "convert", "openings")),
-    *(f"bench {name}" for name in ("nps", "evaluator", "levels", "choices", "precision", "gpu", "mate")),
+    *(f"bench {name}" for name in ("nps", "evaluator", "levels", "people", "choices", "precision", "gpu", "mate")),
 ]
 
 

@@ -15,11 +15,13 @@ from tests.fakes.player import FakePlayer
 from tests.fakes.session import ScriptedSession
 from yomi.engine.clock import TimeSystem
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.gtp.codec import COMMANDS, Command, GtpError, check_count
 from yomi.engine.go.gtp.engine import gtp_version
 from yomi.engine.go.gtp.session import Session
 from yomi.engine.go.players.setup import Model
+from yomi.engine.levels import level_settings
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.protocols.session import KEEPS, LoadError
@@ -344,8 +346,11 @@ def test_analyses_are_at_full_strength_at_any_level() -> None:
     session.send("kata-analyze b 5", ticks=1)
     session.send("genmove b")
     analysis, move = (session.fake.requests[i].options or session.fake.options for i in (0, -1))
-    assert (analysis.root_noise, analysis.temperature, analysis.visits, analysis.use_lcb) == (0.0, 0.0, None, True)
-    assert (move.root_noise, move.temperature, move.visits, move.use_lcb) == (0.35, 1.0, 8, False)
+    assert (analysis.people_prior, analysis.people_loss, analysis.visits, analysis.use_lcb) == (0.0, 0.0, None, True)
+    level = level_settings(GO, 3, Options(size=9))
+    names = ("people_prior", "people_loss", "visits", "use_lcb")
+    assert [move.get(name) for name in names] == [level[name] for name in names]
+    assert move.people_prior > 0.0
     assert analysis.net == move.net
 
 

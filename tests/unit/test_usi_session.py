@@ -12,6 +12,7 @@ from tests.waiting import wait_until
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.options import Options
 from yomi.engine.protocols.session import LoadError
+from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.player import BookLoadingError
 from yomi.engine.shogi.usi.session import SHOWN_LOGS, Session
@@ -173,8 +174,9 @@ def test_a_level_limits_moves_and_no_endless_analysis() -> None:
     talk.say("setoption name Level value 3", "setoption name UCT_NodeLimit value 500", "isready", "position startpos")
     talk.say("go nodes 1", "stop", "go infinite", "stop")
     move, analysis = (request.options or talk.player.options for request in talk.player.requests)
-    assert (move.visits, move.root_noise, move.temperature) == (8, 0.35, 1.0)
-    assert (analysis.visits, analysis.root_noise, analysis.temperature) == (500, 0.0, 0.0)
+    visits, prior, loss = GAME.people_levels[2]
+    assert (move.visits, move.people_prior, move.people_loss) == (visits, prior, loss)
+    assert (analysis.visits, analysis.people_prior, analysis.people_loss) == (500, 0.0, 0.0)
     assert analysis.net == move.net
     talk.say("setoption name Level value 0")
     assert (talk.player.options.visits, talk.player.options.net) == (500, None)
