@@ -28,7 +28,7 @@ NOT_FOR_ANALYSIS = (
     *("analysis_ignore_pre_root_history", "analysis_wide_root_noise"),
     *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
     *("root_noise", "root_noise_total", "level", "temperature_only_below"),
-    *("human_move_share", "human_ignore_pass", "human_move_tolerance"),
+    *("human_move_share", "human_ignore_pass", "human_move_tolerance", "people_prior", "people_loss"),
 )
 # Go: defaults in commands that analyze positions, as in KataGo's analysis engine.
 ANALYSIS_DEFAULTS: dict[str, Value] = {"ignore_pre_root_history": True, "wide_root_noise": 0.04}
