@@ -15,7 +15,7 @@ if not Path("/proc/self/statm").exists():
 from tests.fuzz.harness import Reader, fuzz, make_mutant
 from tests.fuzz.readers import READERS, isolated
 
-MUTANTS = 1000
+MUTANTS = 300
 
 
 @pytest.mark.parametrize("name", READERS)
