@@ -126,6 +126,19 @@ TABLES = {
     "parts": _FIGURES,
     "wins": _FIGURES,
     "learning": _FIGURES,
+    "learning-7x7": Table(
+        ("network",),
+        (
+            ("network", "network"),
+            ("minutes", "minutes"),
+            ("games", "games"),
+            ("rows", "rows"),
+            *_SCORE,
+            ("date, version", "when"),
+        ),
+        ("network", "minutes", "games", "rows", *_SCORED),
+        common=("date", "commit", "command"),
+    ),
     "reliability": _FIGURES,
 }
 
@@ -248,6 +261,7 @@ def charts(results: dict[str, list[Row]]) -> Iterator[tuple[str, str]]:
         ("go", "Go: score of yomi, with 95% intervals"),
         ("shogi", "Shogi, tree search: score of yomi, with 95% intervals"),
         ("alpha-beta", "Shogi, alpha-beta: score of yomi, with 95% intervals"),
+        ("learning-7x7", "Learning Go on 7×7 from nothing: score against rollouts, with 95% intervals"),
     ):
         yield f"{name}.svg", intervals(title, [Interval(_label(row), *score_of(row)) for row in results[name]])
 
@@ -257,6 +271,8 @@ def _speeds(row: Row) -> str:
 
 
 def _label(row: Row) -> str:
+    if "minutes" in row:
+        return f"after {row['minutes']} minutes, {row['games']:,} games"
     if "change" in row:
         return str(row["change"])
     return " ".join(filter(None, (row.get("player"), f"v. {row['opponent']},", row["conditions"])))
