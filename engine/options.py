@@ -33,7 +33,10 @@ NOT_FOR_ANALYSIS = (
 # Go: defaults in commands that analyze positions, as in KataGo's analysis engine.
 ANALYSIS_DEFAULTS: dict[str, Value] = {"ignore_pre_root_history": True, "wide_root_noise": 0.04}
 # Options that need the network of --human-net.
-FOR_HUMAN_NET = ("human_move_share", "human_ignore_pass", "human_move_tolerance")
+FOR_HUMAN_NET = (
+    *("human_root_weightless", "human_root_weightful", "human_c_puct", "human_c_puct_permanent"),
+    *("human_move_share", "human_ignore_pass", "human_move_tolerance"),
+)
 MAX_KOMI = 400.0
 # Twice dlshogi's 1.44, because yomi's values go from -1 to 1. Also the meaning of none in shogi.
 SHOGI_C_PUCT = 2.88
@@ -156,6 +159,22 @@ class SearchOptions:
         more="The policy gets flatter, and the utilities of its moves get noise. At 1 all moves get about the same"
         " number of visits. Analyses and reviews: 0.04.",
         katago="wideRootNoise", games=GO,
+    )
+    human_root_weightless: float = number(
+        0.0, 0, 1, "spend this share of root visits on moves of people; the root's value stays", SEARCH,
+        more="Reports ignore extra visits of bad moves.", katago="humanSLRootExploreProbWeightless", games=GO,
+    )
+    human_root_weightful: float = number(
+        0.0, 0, 1, "spend this share of the root's visits on moves of people", SEARCH,
+        katago="humanSLRootExploreProbWeightful", games=GO,
+    )
+    human_c_puct: float = number(
+        1.0, 0, 1000, "set the exploration factor of these visits", SEARCH, katago="humanSLCpuctExploration", games=GO
+    )
+    human_c_puct_permanent: float = number(
+        0.0, 0, 1000, "set the part of that factor that grows with the square root of the visits", SEARCH,
+        more="Moves that lose less utility than this keep their share of visits.",
+        katago="humanSLCpuctPermanent", games=GO,
     )
     root_symmetry_pruning: bool = flag(
         True, "search only one of several moves that board symmetry makes equal", SEARCH, more="Self-play: false.",

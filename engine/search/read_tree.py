@@ -41,10 +41,11 @@ def read_report(
     stdev = 0.0 if tree.counters[0].broken else math.sqrt(float(root["score_variance"]))
     children = read_children(tree)
     tried = children[(children["visits"] > 0) & (tree.banned[children["move"]] == 0)]
-    wanted = wanted_weights(tried, float(root_exploration(tree, float(tried["weight"].sum()))))
+    with_people = _explores_people(tree)
+    wanted = wanted_weights(tried, float(root_exploration(tree, float(tried["weight"].sum()))), by_value=with_people)
     value, utility, score = _root_means(tree, tried, wanted)
     bounds = utility_bounds(tried)
-    order = move_order(tried, bounds, use_lcb)
+    order = move_order(tried, bounds, use_lcb, wanted if with_people else None)
     p = tree.parameters[0]
     most = 1.0 + float(p.score_utility) + float(p.dynamic_score_utility)  # utility there is
     facts = [dict(zip(CHILD_DTYPE.names or (), child, strict=True)) for child in tried.tolist()]
@@ -119,12 +120,20 @@ def utility_bounds(tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return bounds
 
 
-def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb: bool) -> list[int]:
+def move_order(
+    tried: npt.NDArray[Any],
+    bounds: npt.NDArray[np.float64],
+    use_lcb: bool,
+    weights: npt.NDArray[np.float64] | None = None,
+) -> list[int]:
     """Return indices of the moves, best first: most weight first, led by the best bound among the much visited.
 
-    Moves proven to win precede all others; moves proven to lose follow them.
+    Moves proven to win precede all others; moves proven to lose follow them. `weights` replace the moves' weights and
+    visits.
     """
     proven, visits, weight, prior = (tried[name] for name in ("proven", "visits", "weight", "prior"))
+    if weights is not None:
+        weight = visits = weights
     order: list[int] = np.lexsort((-prior, -weight, -proven)).tolist()
     if use_lcb and order:
         enough = LCB_MIN_SHARE * float(visits[order[0]])
@@ -135,17 +144,20 @@ def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb
     return order
 
 
-def wanted_weights(children: npt.NDArray[Any], factor: float) -> npt.NDArray[np.float64]:
+def wanted_weights(children: npt.NDArray[Any], factor: float, *, by_value: bool = False) -> npt.NDArray[np.float64]:
     """Return the weight that each move would have if the search had known its current values from the start.
 
     No weight exceeds the real one. The difference comes from noise, forced playouts and wrong first impressions.
-    `factor` is PUCT's (native.tree.report.root_exploration). Source: KataGo's getReducedPlaySelectionWeight
-    (cpp/search/searchexplorehelpers.cpp).
+    `factor` is PUCT's (native.tree.report.root_exploration). The move of most weight is the measure of the others, or
+    with `by_value` the move of the greatest PUCT value: visits of people may have chosen the former. Source: KataGo's
+    getReducedPlaySelectionWeight (cpp/search/searchexplorehelpers.cpp).
     """
     weight, utility, prior = (children[name].astype(np.float64) for name in ("weight", "utility", "prior"))
     if len(children) == 0:
         return weight
     best = int(np.argmax(weight * (1.0 - 1.0 / np.maximum(children["visits"], 1)) + 2.0 * prior))
+    if by_value:
+        best = int(np.argmax(utility + factor * prior / (1.0 + weight)))
     behind = utility[best] + factor * prior[best] / (1.0 + weight[best]) - utility
     wanted = np.where(behind > 0.0, np.ceil(factor * prior / np.maximum(behind, 1e-9) - 1.0), weight)
     wanted[best] = weight[best]
@@ -169,9 +181,9 @@ def draw(counts: npt.NDArray[np.float64], temperature: float, rng: np.random.Gen
 
 
 def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return the root's mean value, utility and score, without visits that noise or goals caused."""
+    """Return the root's mean value, utility and score, without visits that noise, goals or people caused."""
     root, names = tree.nodes[tree.counters[0].root], ("value", "utility", "score")
-    is_noisy = (tree.parameters[0].wide_root_noise > 0.0 or tree.counters[0].goals) and not root["proof"]
+    is_noisy = (tree.parameters[0].wide_root_noise > 0.0 or _has_extra_visits(tree)) and not root["proof"]
     excess = tried["weight"] - wanted if is_noisy else np.zeros(len(tried))
     if tree.counters[0].broken:  # the root's own sums may not be numbers; its edges keep the last sound means
         weights = tried["weight"] / max(MIN_WEIGHT, float(tried["weight"].sum()))
@@ -180,6 +192,15 @@ def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.floa
     weight = max(MIN_WEIGHT, float(root["weight_sum"]) - float(excess.sum()))
     value, utility, score = ((float(root[f"{name}_sum"]) - float(excess @ tried[name])) / weight for name in names)
     return value, utility, score
+
+
+def _has_extra_visits(tree: Tree) -> bool:
+    """Whether goals, or a policy of people without weight, gave root moves visits."""
+    return bool(tree.counters[0].goals) or _explores_people(tree)
+
+
+def _explores_people(tree: Tree) -> bool:
+    return bool(tree.counters[0].human) and tree.parameters[0].human_root_weightless > 0.0
 
 
 def _move_report(

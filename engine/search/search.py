@@ -200,6 +200,19 @@ class Search:
             self._counters.goals = int(self.tree.goals.any())
             restore_root_order(self.tree)
 
+    def imitate(self, policy: Mapping[int, float]) -> None:
+        """Set the policy of people by which later searches choose a part of the root's visits; empty: none.
+
+        The share is that of the settings (human_root_weightless, human_root_weightful).
+        """
+        self._stop_sound()
+        with self.root.lock:
+            if self._counters.human:
+                self.tree.human[:] = 0.0
+            for move, prior in policy.items():
+                self.tree.human[move] = prior
+            self._counters.human = int(bool(policy))
+
     def clear_cache(self) -> None:
         """Drop all evaluations outside the tree. Thread-safe, even while the search runs."""
         self.tree.cache_keys[:] = 0

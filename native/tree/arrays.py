@@ -37,6 +37,11 @@ PARAMETERS_DTYPE = np.dtype(
                 ("virtual_loss", np.float64),
                 ("graph", np.bool_),  # transpositions share a node
                 ("wide_root_noise", np.float64),  # widens exploration at the root
+                # Share of the root's visits that follow Tree.human; the report ignores extra visits of the first kind.
+                ("human_root_weightless", np.float64),
+                ("human_root_weightful", np.float64),
+                ("human_c_puct", np.float64),  # exploration of these visits
+                ("human_c_puct_permanent", np.float64),  # times the square root of the visits
                 ("uncertainty", np.bool_),  # weight evaluations by the evaluator's predicted error
                 ("bias_correction", np.float64),  # share of the mean error that is corrected: native/tree/bias.py
                 ("noise_pruning", np.float64),  # native/tree/child_weights.py
@@ -174,6 +179,7 @@ COUNTERS_DTYPE = _apart(
         "claim_limit": np.int64,  # playouts that may start
         "bans": np.int64,  # 1 if any root move is banned
         "goals": np.int64,  # 1 if any root move has a goal (Tree.goals)
+        "human": np.int64,  # 1 if some visits of the root follow Tree.human
         # Positions fewer moves below the root have restricted moves (Tree.banned_until); 0: none.
         "ban_depth": np.int64,
         "ban_key": np.uint64,  # hash of Tree.banned_until
@@ -220,6 +226,7 @@ class Tree(NamedTuple):
     parameters: Any  # PARAMETERS_DTYPE[1]; kernels only read it
     banned: Any  # uint8[65536], by move: 1 if it is banned at the root
     goals: Any  # uint32[65536], by root move: every second visit goes to moves that have fewer visits than this
+    human: Any  # float32[65536], by root move: the policy of people
     # int32[2, 65536], by 0 for the side to move at the root, and move: the depth from which the move is allowed. The
     # root itself has `banned`.
     banned_until: Any
@@ -339,6 +346,7 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
         parameters=np.zeros(1, PARAMETERS_DTYPE),
         banned=np.zeros(65536, np.uint8),
         goals=np.zeros(65536, np.uint32),
+        human=np.zeros(65536, np.float32),
         banned_until=np.zeros((2, 65536), np.int32),
         shared=np.zeros(1 << capacity.bit_length() - 1, np.uint32),
         biases=np.zeros(max(MIN_BUCKETS, 1 << (capacity // NODES_PER_BUCKET).bit_length() - 1), BIAS_DTYPE),

@@ -44,11 +44,11 @@ def exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
+def _first_play_urgency(tree, node, is_root, tried_prior):  # type: ignore[no-untyped-def]
     """Return the assumed utility of an untried edge: the node's utility, less the more priors were tried."""
     p = tree.parameters[0]
     # The more priors were tried, the better the mean stands for the rest.
-    mass = min(1.0, float(node.tried_prior))
+    mass = min(1.0, float(tried_prior))
     weight = 1.0 if p.fpu_from_mean else mass * mass
     mean = node.utility_sum / max(MIN_WEIGHT, node.weight_sum)
     parent = weight * mean + (1.0 - weight) * node.own_utility
@@ -57,13 +57,18 @@ def _first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _noise(turn, move):  # type: ignore[no-untyped-def]
-    """Return |x| for a normal x, or 0 with probability 1/2, as a hash of turn and move."""
-    # splitmix64's finalizer: the same turn and move give the same noise in every thread.
+def _hashed(turn, move):  # type: ignore[no-untyped-def]
+    # splitmix64's finalizer: the same turn and move give the same number in every thread.
     x = (turn + U(1)) * U(0x9E3779B97F4A7C15) ^ U(move) * U(0xD1B54A32D192ED03)
     x = (x ^ (x >> U(30))) * U(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> U(27))) * U(0x94D049BB133111EB)
-    x ^= x >> U(31)
+    return x ^ (x >> U(31))
+
+
+@inlined
+def _noise(turn, move):  # type: ignore[no-untyped-def]
+    """Return |x| for a normal x, or 0 with probability 1/2, as a hash of turn and move."""
+    x = _hashed(turn, move)
     if x & U(1) != U(0):
         return 0.0
     radius = math.sqrt(-2.0 * math.log(float((x >> U(40)) + U(1)) * 2.0**-24))
@@ -180,6 +185,48 @@ def _best_of_tried_at_root(tree, node, factor, urgency, total, turn):  # type: i
     return best, best_value, is_won
 
 
+@kernel
+def select_as_people(tree, node, total, turn):  # type: ignore[no-untyped-def]
+    """Return the slot that PUCT chooses at the locked root by the policy of people, or -1 if `select` must choose.
+
+    An untried edge is moved to the place behind the tried edges. `total` is the sum of all edges' weights and visits in
+    flight, `turn` the number of the visit.
+    """
+    p = tree.parameters[0]
+    share = p.human_root_weightless + p.human_root_weightful
+    if float(_hashed(turn, U(0xFFFF)) >> U(11)) * 2.0**-53 >= share:
+        return np.int64(-1)
+    base, edges = U(node.stats), U(node.edges)
+    mass = 0.0
+    for i in range(U(node.tried)):
+        mass += float(tree.human[U(edge_move(tree.edges[edges + i]))])
+    factor = (p.human_c_puct + p.human_c_puct_permanent * math.sqrt(total)) * math.sqrt(total + 0.01)
+    urgency = _first_play_urgency(tree, node, True, mass)
+    best, best_value = np.int64(-1), -1e30
+    for i in range(U(node.edge_count)):
+        move = U(edge_move(tree.edges[edges + i]))
+        prior = float(tree.human[move])
+        if tree.banned[move] != 0:
+            continue
+        if i >= U(node.tried):
+            value = urgency + factor * prior
+        else:
+            stat = tree.stats[base + i]
+            if stat.in_flight & WON_EDGE != 0:
+                return np.int64(-1)
+            if stat.in_flight & LOST_EDGE != 0:
+                continue
+            value = _worth(stat, _mean_utility(stat, p.virtual_loss, urgency), factor, prior)
+        if value > best_value:
+            best_value = value
+            best = np.int64(i)
+    if best > np.int64(node.tried):
+        first, chosen = edges + U(node.tried), edges + U(best)
+        tree.edges[first], tree.edges[chosen] = tree.edges[chosen], tree.edges[first]
+        best = np.int64(node.tried)
+    return best
+
+
 @inlined
 def _flattened(prior, wide):  # type: ignore[no-untyped-def]
     """Return prior ** (1 / (4 * wide + 1)), the prior under wideRootNoise, not normalised."""
@@ -204,8 +251,12 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
         under_way += U(stat.in_flight & IN_FLIGHT)
     # N counts visits in flight, so that threads spread out.
     factor = exploration(tree, node, is_root, total)
-    urgency = _first_play_urgency(tree, node, is_root)
+    urgency = _first_play_urgency(tree, node, is_root, node.tried_prior)
     turn = U(node.visits) + under_way
+    if is_root and tree.counters[0].human != 0:
+        slot = select_as_people(tree, node, total, turn)
+        if slot >= 0:
+            return slot
     if is_root:
         best, best_value, is_won = _best_of_tried_at_root(tree, node, factor, urgency, total, turn)
     else:

@@ -143,6 +143,20 @@ def test_unknown_profiles_are_refused(engine: Client) -> None:
     assert "Unknown human SL network profile: rank_30k" in answer["error"]
 
 
+def test_likely_moves_of_people_are_searched(engine: Client) -> None:
+    """KataGo's recipe "Ensuring all likely human moves are analyzed"."""
+    settings: dict[str, Any] = {"humanSLProfile": "rank_3d", "ignorePreRootHistory": False}
+    plain = ask(engine, maxVisits=100, overrideSettings=settings)
+    policy = plain["humanPolicy"]
+    likeliest = max(range(82), key=lambda index: policy[index])
+    move = "pass" if likeliest == 81 else f"{'ABCDEFGHJ'[likeliest % 9]}{9 - likeliest // 9}"
+    settings |= {"humanSLRootExploreProbWeightless": 0.5, "humanSLCpuctPermanent": 2.0, "rootSymmetryPruning": False}
+    wide = ask(engine, maxVisits=100, overrideSettings=settings)
+    visits = [{info["move"]: info["edgeVisits"] for info in answer["moveInfos"]} for answer in (plain, wide)]
+    assert visits[1][move] > visits[0].get(move, 0) + 4
+    assert wide["rootInfo"]["visits"] == 100
+
+
 def test_both_models_are_listed(engine: Client) -> None:
     engine.send(id="m", action="query_models")
     models = engine.read()["models"]
@@ -157,7 +171,7 @@ def test_without_a_human_network_katago_s_errors_are_answered(nets: tuple[str, s
         answer = ask(client, overrideSettings={"humanSLProfile": "rank_3k"})
         assert answer["field"] == "overrideSettings"
         assert "model(s) don't use it: plain" in answer["error"]
-        for name in ("humanSLChosenMoveProp", "humanSLChosenMovePiklLambda"):
+        for name in ("humanSLChosenMoveProp", "humanSLRootExploreProbWeightless", "humanSLCpuctPermanent"):
             answer = ask(client, overrideSettings={name: 0.5})
             assert f"Provided parameter {name} but no human model was specified" in answer["error"]
         assert "error" not in ask(client)

@@ -15,6 +15,7 @@ from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.players.setup import Analysis, QueueKey, make_queue, network_behind, queue_key
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import Options
+from yomi.engine.players.player import Turn
 from yomi.engine.players.request import Request
 from yomi.engine.players.setup import tuned
 from yomi.engine.search.read_tree import root_priors
@@ -67,6 +68,7 @@ class GoAnalyst(GoPlayer):
         """
         self._pool = pool
         self._workers = workers
+        self._known_human: npt.NDArray[np.float32] | None = None
         super().__init__(options)
 
     def analyze(
@@ -89,6 +91,7 @@ class GoAnalyst(GoPlayer):
             # as the search sees its root
             raw = self.evaluate_as(root, symmetry, options)
         human = self.evaluate_human(root, symmetry, options)
+        self._known_human = None if human is None else human.policy
 
         def tell(report: SearchReport) -> None:
             if report.visits:
@@ -103,6 +106,9 @@ class GoAnalyst(GoPlayer):
             )
             report = replace(report, moves=tuple(moves))
         return Analysis(report, self._policy(root), raw, human)
+
+    def _read_human(self, turn: Turn[GoGame]) -> npt.NDArray[np.float32] | None:
+        return self._known_human  # `analyze` has evaluated it
 
     def clear_cache(self) -> None:
         """Forget all evaluations. Any thread may call this, also during a search."""

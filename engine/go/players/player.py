@@ -350,6 +350,8 @@ class GoPlayer(Player[GoGame]):
         self._twins = {}
         assert isinstance(self._search, Search)  # Go has no other
         self._search.ban_below(request.avoid_below)
+        explores = options.human_root_weightless + options.human_root_weightful > 0.0 and self._human is not None
+        self._search.imitate(_by_move(root, self._human) if explores else {})
         if not request.avoid and request.allow is None and not request.avoid_below:
             found = twins(root) if options.root_symmetry_pruning else {}
             # Pruning a move would lose the visits of a kept tree.
@@ -362,9 +364,10 @@ class GoPlayer(Player[GoGame]):
 
     def _read_human(self, turn: Turn[GoGame]) -> npt.NDArray[np.float32] | None:
         """Return the policy of people at the root if the options use it: [area + 1], NaN for illegal moves."""
-        if not turn.options.human_move_share:
+        options = turn.options
+        if options.human_move_share + options.human_root_weightless + options.human_root_weightful <= 0.0:
             return None
-        human = self.evaluate_human(turn.root, None if turn.options.symmetry == "average" else 0, turn.options)
+        human = self.evaluate_human(turn.root, None if options.symmetry == "average" else 0, options)
         return None if human is None else human.policy
 
     def _start(self, turn: Turn[GoGame], limits: Limits) -> None:
@@ -418,9 +421,8 @@ class GoPlayer(Player[GoGame]):
         """Return the likeliest move of people, mixed with the search's choice, or one drawn at a temperature."""
         root, options = turn.root, turn.options
         allowed = set(root.legal_moves() if turn.allow is None else turn.allow).difference(turn.avoid, turn.prune)
-        policy = dict(zip((*root.board.points, PASS), np.nan_to_num(human).tolist(), strict=True))
         assert isinstance(self._search, Search)  # Go has no other
-        weights = human_choice(report, root_priors(self._search.tree), policy, sorted(allowed), options)
+        weights = human_choice(report, root_priors(self._search.tree), _by_move(root, human), sorted(allowed), options)
         moves, counts = list(weights), np.array(list(weights.values()), np.float64)
         if temperature <= 0.0 or counts.max() <= 0.0:
             return moves[int(counts.argmax())]
@@ -438,6 +440,12 @@ class GoPlayer(Player[GoGame]):
 
     def _may_resign(self, game: GoGame, report: SearchReport) -> bool:
         return may_resign(game, game.side_to_move, report.score_lead)
+
+
+def _by_move(game: GoGame, policy: npt.NDArray[np.float32] | None) -> dict[int, float]:
+    """Return a policy [area + 1] by move, with 0 for illegal moves."""
+    values = [] if policy is None else np.nan_to_num(policy).tolist()
+    return dict(zip((*game.board.points, PASS), values, strict=False))
 
 
 def imitating(game: GoGame, options: Options) -> GoGame:
