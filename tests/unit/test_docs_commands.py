@@ -17,6 +17,7 @@ from yomi.engine.cli.main import BENCH, build, expanded
 from yomi.engine.cli.parser import CliError
 
 BLOCK = re.compile(r"^ *```(?!python)\w*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"^    (yomi .*)", re.MULTILINE)
 LINE = re.compile(r"\s*(?:[A-Z_]+=\S+ )?(?:exec )?yomi(?:-usi)? |pip .*&& yomi |printf .*\| yomi")
 MENTION = re.compile(r"`((?:exec )?(?:/path/to/)?yomi(?:-usi)? [^`\n]+|pip [^`\n]*&& yomi [^`\n]+)`")
 # Texts also name a command without all that it requires, or with a word in capitals in place of a value.
@@ -26,7 +27,8 @@ PAGES = [*prose.pages(), *prose.japanese_pages()]
 
 def commands(page: Path) -> Iterator[list[str]]:
     """Yield the words of each yomi command in the blocks of a page: lines that begin with yomi, without their pipes."""
-    for block in BLOCK.findall(page.read_text("utf-8")):
+    text = page.read_text("utf-8")
+    for block in [*BLOCK.findall(text), *INDENTED.findall(BLOCK.sub("", text))]:
         for line in block.replace("\\\n", "").splitlines():
             if LINE.match(line):
                 yield from yomi_commands(re.sub(r"\$\w+", "1", line))
@@ -120,9 +122,10 @@ def test_commands_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "```\nyomi doctor | grep ok\nyomi: no command\n```\n\n```sh\nyomi gtp --size 9 < moves && yomi setup\n```\n"
+        "\n    yomi doctor  # a comment\n\n"
         "1. An item `yomi play go --size $size`, `yomi`:\n\n   ```\n   A=b yomi status $out\n   ```\n"
     )
-    assert list(commands(page)) == [["doctor"], ["gtp", "--size", "9"], ["setup"], ["status", "1"]]
+    assert list(commands(page)) == [["doctor"], ["gtp", "--size", "9"], ["setup"], ["status", "1"], ["doctor"]]
     assert list(mentions(page)) == [["play", "go", "--size", "$size"]]
     assert len(CASES) > 30
 
