@@ -102,7 +102,9 @@ def _add_vary(vary: argparse.ArgumentParser) -> None:
     add("--out", type=Path, required=True, metavar="FOLDER", help="write the data set to this folder")
     add("--engine", required=True, metavar="COMMAND", help="label positions with this USI engine (as in yomi match)")
     add("--nodes", type=int, required=True, metavar="N", help="limit the nodes of each evaluation")
-    add("--positions", type=int, required=True, metavar="N", help="make at least this many positions")
+    add("--positions", type=int, metavar="N", help="make at least this many positions")
+    add("--shards", type=int, metavar="N", help="make this many shards; tasks need a fixed number")
+    add_task(vary, "shards")
     add("--net", type=network_path, metavar="NET", help="draw moves with this sparse network (default: yomi's own)")
     add_value(vary, "--moves", 3, "N", "play 1 to N moves after a position")
     add_value(vary, "--temperature", 1.8, "T", "set the temperature of the network's policy")
@@ -171,7 +173,14 @@ def play_dataset(args: argparse.Namespace) -> None:
 
 
 def vary_dataset(args: argparse.Namespace) -> None:
-    check_counts(args, positions=1, nodes=1, moves=1, shard_rows=1, seed=0)
+    check_counts(args, positions=1, shards=1, nodes=1, moves=1, shard_rows=1, seed=0)
+    if (args.positions is None) == (args.shards is None):
+        raise CliError("--positions, --shards: expected one of them")
+    if args.task is not None and args.shards is None:
+        raise CliError(
+            f"--task {args.task} with --positions: expected --shards, as tasks do not know each other's rows"
+        )
+    args.out = folder_of(args.out, args.task)
     check_ranges(args, temperature=(0.01, 100.0))
     print_dataset(vary_boards(GAMES["shogi"], args, say))
 

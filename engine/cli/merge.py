@@ -35,11 +35,12 @@ A PART is a folder part-i-of-n that a command has written with --task i/n, or a 
 folder is that of one run without --task. Parts of another version, network or setting are refused. If units are
 missing, the command names them and the commands that make them. docs/CLUSTERS.md explains it.
 """
-# The functions `done` and `merge` of each command that has tasks
+# The functions `done`, `results` and, for commands with tasks, `merge` of each command
 KINDS = {
+    "tune": "yomi.engine.cli.tune",
     **dict.fromkeys(("match", "duel"), "yomi.engine.matches.parts"),
     "review": "yomi.engine.cli.review_parts",
-    **dict.fromkeys(("dataset play", "dataset make"), "yomi.engine.datasets.parts"),
+    **dict.fromkeys(("dataset play", "dataset make", "dataset vary"), "yomi.engine.datasets.parts"),
 }
 
 
@@ -51,7 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def kind_of(run: Run) -> Any:
-    """Return the module with the functions `done` and `merge` of a command. Raises JobError."""
+    """Return the module of KINDS. Raises JobError."""
     if run.command not in KINDS:
         raise JobError(f"a run of yomi {run.command} found, expected one of {', '.join(KINDS)}")
     return importlib.import_module(KINDS[run.command])

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_value
-from yomi.engine.cli.duel import INERT, add_common, describe, make_terms, open_referees, read_players
+from yomi.engine.cli.duel import INERT, add_common, begin_duel, describe, make_terms, open_referees, read_players
 from yomi.engine.cli.games import GAMES, add_children, add_games
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.jobs import Run, begin_run
 from yomi.engine.matches.results import points_of
 from yomi.engine.options import TABLE, SearchOptions, rows_for
 from yomi.nets.settings import OptionError, did_you_mean
@@ -35,6 +37,7 @@ In every pair of games the values are moved up or down at random, and the result
 values play the values of the start. The same command continues an interrupted tuning.
 """
 GAMES_WANTED, PAIRS, CONFIRM = 4000, 16, 400
+UNIT = "iterations"
 NAMES, CONFIRM_NAMES = ("up", "down"), ("tuned", "start")
 CONFIRMATION = "confirmation"
 QUARTERS = (0.25, 0.5, 0.75)
@@ -62,6 +65,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         add_value(child, "--c-end", 0.0, "X", text, "0.15", low=0, high=0.5)
         add_value(child, "--r-end", 0.0, "X", "set the final gain of SPSA", "40 / pairs of games", low=0, high=10)
         add_common(child, game, COMMAND)
+        child.set_defaults(task=None)  # each iteration depends on the iterations before it
 
 
 def run(args: argparse.Namespace) -> int:
@@ -114,6 +118,9 @@ def _tune(
         open_referees(args, game, players, terms, 2 * batch) as referees,
     ):
         made = make_spsa(tuned, journal.kept["start"])
+        run = begin_duel(COMMAND, args, game, players, described)
+        begun = len(made.replay(points_of(journal.results))) - 1
+        begin_run(args.out, replace(run, units=made.iterations, unit=UNIT), begun, is_new=not journal.results)
         values = _play_iterations(journal, made, referees)
         if args.confirm:
             tasks = 2 * made.iterations * made.batch
@@ -178,6 +185,20 @@ def _play_confirmation(journal: Any, values: Mapping[str, float], referees: Duel
 
 def _format_values(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:.4g}" for name, value in values.items())
+
+
+def done(folder: Path, run: Run) -> frozenset[int]:
+    """Return the numbers of the finished iterations. Raises MatchError if the journal cannot be read."""
+    from yomi.engine.matches.results import JOURNAL_NAME, read_journal
+
+    found, results = read_journal(folder / JOURNAL_NAME)
+    spsa = make_spsa(run.settings["tuning"], found["kept"]["start"])
+    return frozenset(range(len(spsa.replay(points_of(results))) - 1))
+
+
+def results(folders: Sequence[Path], run: Run) -> list[str]:
+    """Return the values over time, and the last match. Raises MatchError if a journal cannot be read."""
+    return [line for folder in folders for line in status(folder).splitlines()]
 
 
 def status(folder: Path) -> str:

@@ -35,8 +35,8 @@ class ShardWork:
             JobError, OSError: from `begin_run`.
         """
         settings = json.loads(dataset.manifest.to_json())
-        # Their content counts, not their place
-        networks = {"teacher": str(settings["options"].pop("teacher"))} if settings["options"].get("teacher") else {}
+        options = settings["options"]  # without networks, whose content counts, not their name
+        networks = {name: str(options.pop(name)) for name in ("teacher", "net") if options.get(name)}
         if self.command == "dataset play":  # the source is the teacher
             del settings["sources"]
         run = Run(self.command, self.words, self.task, len(names), UNIT, {**settings, UNIT: list(names)}, networks)

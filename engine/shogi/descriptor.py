@@ -168,6 +168,7 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     from yomi.engine.clients.client import EngineError
     from yomi.engine.clients.spec import SpecError, parse_spec
     from yomi.engine.datasets.making import named
+    from yomi.engine.datasets.parts import ShardWork
     from yomi.engine.evaluators.kernel_evaluators import SparseEvaluator
     from yomi.engine.evaluators.load import load
     from yomi.engine.shogi.datasets.varied import ShogiVaryOptions, vary_positions
@@ -182,7 +183,8 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
         if not isinstance(evaluator, SparseEvaluator):
             raise OptionError(f"--net {net}: a network of layers found, expected a sparse one")
         options = filled(ShogiVaryOptions, args, net=named(Path(net)), score_scale=scale)
-        return vary_positions(args.folders, args.out, options, args.positions, evaluator, spec, say)
+        work = ShardWork("dataset vary", args.command_words, args.task)
+        return vary_positions(args.folders, args.out, options, args.positions, evaluator, spec, say, work, args.shards)
     except EngineError as error:
         raise OptionError(f"--engine {args.engine}: {error}") from None
     except SpecError as error:

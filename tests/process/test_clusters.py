@@ -274,6 +274,18 @@ def test_a_task_of_a_review_needs_a_folder(
     )
 
 
+def test_the_status_of_a_tuning_has_its_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["tune", "go", "--size", "5", "--net", "fast", "--visits", "2", "--parameter", "c_puct", "0.5:2.0"]
+    words += ["--games", "4", "--pairs", "1", "--confirm", "2", "--processes", "1", "--out", str(tmp_path)]
+    assert main(words) == 0
+    capsys.readouterr()
+    assert main(["status", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "done        2 of 2 iterations (100%)" in shown
+    assert re.search(r"^c_puct +0\.5 to 2 ", shown, re.MULTILINE)
+    assert "a whole run found, expected a part" in merge_fails(capsys, tmp_path, "--out", tmp_path / "merged")
+
+
 def test_the_status_of_a_match_has_its_tables(
     whole_match: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import UNLIMITED
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns, Log
+from yomi.engine.datasets.parts import ShardWork
 from yomi.engine.evaluators.kernel_evaluators import SparseEvaluator
 from yomi.engine.shogi.datasets.dataset import SCORE_SCALE
 from yomi.engine.shogi.game import ShogiGame
@@ -28,6 +30,8 @@ from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import source_digest
 from yomi.nets.metadata import SHOGI_BOARD
+
+VARY = ShardWork("dataset vary")
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,14 @@ def vary_positions(
     sources: Sequence[Path],
     folder: Path,
     options: ShogiVaryOptions,
-    positions: int,
+    positions: int | None,
     evaluator: SparseEvaluator,
     spec: EngineSpec,
     log: Log,
+    work: ShardWork = VARY,
+    count: int | None = None,
 ) -> Dataset:
-    """Make or continue a data set with at least `positions` positions.
+    """Make or continue a data set with at least `positions` positions, or a task's share of `count` shards.
 
     The sources are data sets of boards. Moves are drawn from the evaluator's policy. The options must not change when a
     run is continued. Raises NetworkError for other features, another data set in the folder or an engine without
@@ -68,16 +74,24 @@ def vary_positions(
     dataset = begin_dataset(folder, manifest)
     there = {shard.path.name: shard.rows for shard in dataset.shards}
     shares = np.array([shard.rows for shard in shards]) / sum(shard.rows for shard in shards)
-    total, made, number, begin = sum(there.values()), 0, 0, time.monotonic()
+    total, made, begin = sum(there.values()), 0, time.monotonic()
+
+    def plan(number: int) -> tuple[str, Shard, np.random.Generator]:
+        """Return name, source and random numbers of a shard. They depend on its number alone."""
+        rng = np.random.default_rng([options.seed, number])
+        # One source and its split for a shard, so that no test position has a neighbor in training.
+        source = shards[rng.choice(len(shards), p=shares)]
+        return shard_name(source.split, SIDE, number), source, rng
+
+    wanted: Iterable[int] = itertools.count()
+    if count is not None:
+        wanted = work.begin(dataset, [plan(number)[0] for number in range(count)])
     engine: UsiClient | None = None
     try:
-        while total < positions:
-            rng = np.random.default_rng([options.seed, number])
-            # One source and its split for a shard, so that no test position has a neighbor in training.
-            source = shards[rng.choice(len(shards), p=shares)]
-            name = shard_name(source.split, SIDE, number)
-            number += 1
-            # The generator of a shard depends on its number alone, so finished shards are skipped.
+        for number in wanted:
+            if positions is not None and total >= positions:
+                break
+            name, source, rng = plan(number)
             if name in there:
                 continue
             engine = engine or UsiClient(replace(spec, limits=spec.limits.over(EngineLimits(nodes=options.nodes))))
