@@ -99,6 +99,8 @@ class Run:
         return (self.task or Task(1, 1)).share(self.units)
 
     def command_line(self, task: Task | None) -> str:
+        if not self.words:  # a call of the library
+            return f"the same call from Python{'' if task is None else f' with task={str(task)!r}'}"
         return shlex.join(["yomi", *self.words, *(() if task is None else (FLAG, str(task)))])
 
     def to_json(self) -> bytes:

@@ -119,9 +119,9 @@ def read_lines(folder: Path) -> list[dict[str, Any]]:
             files = [file for game in line["games"] for file in game["files"].values()]
             names = [line["path"], *(game["name"] + suffix for game in line["games"] for suffix in game["files"])]
             places = [Path(place) for place in (*files, line["folder"])]
-            if any(place.is_absolute() or ".." in place.parts for place in places):
+            if any(place.is_absolute() or ".." in place.parts or "\0" in str(place) for place in places):
                 raise ValueError("a place outside of the folder")
-            if any(Path(name).name != name for name in names) or type(line["unit"]) is not int:
+            if any(Path(name).name != name or "\0" in name for name in names) or type(line["unit"]) is not int:
                 raise ValueError("a field has another form")
             if not isinstance(line["reviewed"], list) or not isinstance(line["cells"], list):
                 raise ValueError("a field has another form")

@@ -26,6 +26,7 @@ from yomi.bench.mate import ProblemError, read_problems
 from yomi.engine.cli import learn, match_settings, net
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.parser import CliError
+from yomi.engine.cli.review_parts import done, merge, results
 from yomi.engine.clients.spec import SpecError, parse_spec_table
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.datasets.making import sgf_texts
@@ -37,7 +38,7 @@ from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.networks import FORMATS as GO_FORMATS
 from yomi.engine.go.networks import make_program
 from yomi.engine.go.sgf import SgfError
-from yomi.engine.jobs import JobError, Run, Task, begin_run, read_run
+from yomi.engine.jobs import JobError, Part, Run, Task, begin_run, read_run
 from yomi.engine.learning import store
 from yomi.engine.learning.journal import Journal as LearningJournal
 from yomi.engine.learning.journal import LearningError
@@ -663,6 +664,14 @@ def _journal_files() -> Files:
     return _written(write)
 
 
+def _read_review_part(path: Path) -> None:
+    run = Run("review", [], Task(1, 1), 2, "records", {"json": "all.json"}, {})
+    done(path.parent, run)
+    results([path.parent], run)
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(OSError):  # the part lacks its files
+        merge([Part(path.parent, run, frozenset())], Path(folder))
+
+
 def _run_file() -> Files:
     run = Run("match", ["match", "a b"], Task(2, 3), 4, "pairs of games", {"size": 9}, {"a net": "a.bin 0123"})
     return _written(lambda folder: begin_run(folder, run, 0, is_new=True))
@@ -753,6 +762,10 @@ def _read_run(path: Path) -> None:
 
 VERDICT = b'{"positions": 400, "same_move": 0.99, "value_error": 0.01}'
 SAYINGS = b'["e", "p", "move", 0.5]\n["e", "p", "x", "D4"]\n'
+REVIEWED = (
+    b'{"unit": 1, "path": "a.sgf", "folder": ".", "games": [{"name": "a", "files": {".html": "a.yomi.html"}}], '
+    b'"reviewed": [{"file": "a.sgf", "number": 1}], "cells": [["Black", "White"]]}\n'
+)
 PROBLEMS = b"# a comment\nsfen 4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1\n"
 
 
@@ -788,6 +801,7 @@ _ALL = (
     Reader("precision", _read_verdict, (), _one("v.json", VERDICT)),
     Reader("match-journal", _read_match_journal, (MatchError,), _journal_files),
     Reader("run", lambda path: read_run(path.parent).command_line(None), (JobError,), _run_file),
+    Reader("review-part", _read_review_part, (JobError,), _one("records.jsonl", REVIEWED)),
     Reader("training-log", _read_csv, (NetworkError,), _csv_files),
     Reader("played", _read_played, (NetworkError,), _played_files),
     Reader("levels", _read_levels, (LevelsError,), _level_files),

@@ -17,7 +17,7 @@ import pytest
 
 from tests.process.match_process import ROOT, command, scripted
 from tests.unit.test_go_dataset import random_record
-from yomi.engine.cli.main import main
+from yomi.engine.cli.main import build, main
 from yomi.engine.default_network import named_file
 from yomi.engine.jobs import RUN_NAME, read_run
 from yomi.engine.matches.results import JOURNAL_NAME, read_journal
@@ -132,7 +132,8 @@ def test_a_killed_part_of_a_match_continues(tmp_path: Path, capsys: pytest.Captu
     assert len(read_run(part).starts) == 2
 
 
-DUEL = ["duel", "go", "--size", "5", "--net", "fast", "--visits", "4", "--second", "visits=2", "--games", "10"]
+DUEL = ["duel", "go", "--size", "5", "--net", "fast", "--visits", "4", "--second", "visits=2"]
+DUEL += ["--opening-moves", "2", "--games", "10"]
 
 
 @pytest.fixture(scope="module")
@@ -300,10 +301,52 @@ def test_the_status_of_a_match_has_its_tables(
     assert f"{tmp_path}: no run.json found, expected the folder of a run" in capsys.readouterr().err
 
 
-def test_the_loop_of_the_documents_works(tmp_path: Path) -> None:
+SCRIPTS = {  # in place of other machines: they run the command here, or copy nothing
+    "yomi": 'for word in "$@"; do printf "%s\\n" "$word"; done > "$(mktemp "$CALLS/XXXXXX")"',
+    "ssh": 'shift; exec sh -c "$*"',
+    "scp": "exit 0",
+}
+
+
+def page_blocks(kind: str) -> list[str]:
     page = (ROOT / "docs" / "CLUSTERS.md").read_text("utf-8")
-    blocks = re.findall(r"^```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    loop = next(block for block in blocks if block.startswith("for i in 1 2 3"))
+    return re.findall(rf"^```{kind}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+def kubernetes_command() -> str:
+    (block,) = page_blocks("yaml")
+    found = re.search(r"command: \[sh, -c\]\n +args:\n +- >-\n((?: {14}.*\n)+)", block)
+    assert found is not None
+    return " ".join(line.strip() for line in found[1].splitlines())
+
+
+@pytest.mark.parametrize(
+    ("name", "tasks"),
+    [("ssh", {f"{number}/3" for number in (1, 2, 3)}), ("slurm", {"3/20"}), ("kubernetes", {"5/20"})],
+)
+def test_the_programs_of_the_documents_call_known_commands(name: str, tasks: set[str], tmp_path: Path) -> None:
+    for program, text in SCRIPTS.items():
+        (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / program).chmod(0o755)
+    programs = {
+        "ssh": next(block for block in page_blocks("") if "ssh " in block),
+        "slurm": page_blocks("slurm")[0],
+        "kubernetes": kubernetes_command(),
+    }
+    cluster = {"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "20", "JOB_COMPLETION_INDEX": "4"}
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, **cluster, "PATH": path, "CALLS": str(tmp_path / "calls")}
+    (tmp_path / "calls").mkdir()
+    shell = ["bash", "-e"] if name == "ssh" else ["sh", "-e"]
+    subprocess.run([*shell, "-c", programs[name]], cwd=tmp_path, env=environment, timeout=60, check=True)
+    calls = [call.read_text().splitlines() for call in (tmp_path / "calls").iterdir()]
+    parsed = [build(words).parse_args(words) for words in calls]
+    assert {str(args.task) for args in parsed if args.command == "duel"} == tasks
+    assert [args.command for args in parsed if args.command != "duel"] == ["merge"] * (name == "ssh")
+
+
+def test_the_loop_of_the_documents_works(tmp_path: Path) -> None:
+    loop = next(block for block in page_blocks("") if block.startswith("for i in 1 2 3"))
     program = tmp_path / "yomi"
     program.write_text(f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' -m yomi \"$@\"\n")
     program.chmod(0o755)

@@ -22,7 +22,7 @@ from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import PASS, Board, square
 from yomi.engine.learning.journal import NAME
-from yomi.engine.learning.page import LATEST, PAGE, write_comparison, write_page
+from yomi.engine.learning.page import LATEST, PAGE, plain_data, write_comparison, write_page, write_runs
 from yomi.engine.pages.review import review_page
 from yomi.engine.review import Candidate, Opinion, Review, reviewed_moves
 from yomi.engine.shogi.descriptor import GAME as SHOGI
@@ -492,6 +492,19 @@ def test_units_fit_a_learning_run(
     assert "Mean lead Black's in self-play, in points" in page.evaluate(TITLES)
     assert page.evaluate(ACROSS, "Games") == across
     assert all(text.endswith("%") for text in page.evaluate(UP, "Time"))
+    assert not errors
+    page.close()
+
+
+def test_a_status_without_graphs(browser: Any, tmp_path: Path) -> None:
+    text = "done        3 of 4 pairs of games (75%)\n\n<b>a</b> against b: 3-1-2\n"
+    write_runs([plain_data("match", "yomi match", text, True)], tmp_path / "status.html", 0.0)
+    page, errors = browser.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((tmp_path / "status.html").as_uri())
+    assert page.inner_text("h1") == "yomi match"
+    assert "<b>a</b> against b: 3-1-2" in page.inner_text("#summary")
+    assert not page.evaluate(TITLES)[1:]
     assert not errors
     page.close()
 

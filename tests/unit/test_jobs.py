@@ -66,6 +66,7 @@ def test_a_description_says_version_machine_and_every_start(tmp_path: Path) -> N
     assert [(start.version, start.done) for start in found.starts] == [(__version__, 0), (__version__, 3)]
     assert found.starts[0].machine["cores"]
     assert found.command_line(Task(2, 2)) == "yomi match a 'b c' --task 2/2"
+    assert replace(found, words=[]).command_line(Task(2, 2)) == "the same call from Python with task='2/2'"
     begin_run(tmp_path, replace(run, units=9), 0, is_new=True)
     assert [start.done for start in read_run(tmp_path).starts] == [0]
 

@@ -342,6 +342,11 @@ def test_runs_are_laid_over_each_other(
     assert (parent / "two/learn-go" / PAGE).exists()
     assert main(["learn", "status", *folders, "--page", "no/such/page.html"]) == 2
     assert "no/such/page.html: No such file or directory" in capsys.readouterr().err
+    assert main(["status", *folders, "--html", "all.html"]) == 0  # the status of all kinds of runs
+    told = capsys.readouterr().out
+    assert "one/learn-go\nstate       yomi learn go: " in told
+    assert told.endswith("written to all.html\n")
+    assert '"charts": [{' in Path("all.html").read_text("utf-8")
     assert main(["learn", "status", "one/learn-go", "gone"]) == 2
     assert "gone: found no run, expected a folder of yomi learn" in capsys.readouterr().err
 
