@@ -39,7 +39,10 @@ def test_outputs_equal_katagos(backend: str, tmp_path: Path, monkeypatch: pytest
             game.imitate(HumanProfile.parse(profile))
             raw = evaluate_position(evaluator, game, 0, 0.0)
             white = View(is_own=True)
-            found[number, place] = numbers_of(_raw_info(raw, white) | _human_info(raw, white), raw.policy)
+            info = _raw_info(raw, white) | _human_info(raw, white)
+            found[number, place] = numbers_of(info, raw.policy)
+            # KataGo reports the same for both networks.
+            assert info["rawScoreSelfplayStdev"] == info["humanScoreStdev"]
     # The policy and the winrate; the lead and the scores, in points, have seven digits.
     np.testing.assert_allclose(found[..., :5], expected[..., :5], rtol=0, atol=1e-5)
     np.testing.assert_allclose(found[..., 5:], expected[..., 5:], rtol=1e-5, atol=2e-5)
