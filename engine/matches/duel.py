@@ -257,9 +257,11 @@ def move_root(search: GameSearch, played: Any, rooted: int | None) -> None:
 
 
 def best_move(search: GameSearch) -> int:
-    """Return the move that a player would choose after this search."""
+    """Return the move that a player would choose after this search, or the likeliest if one visit tried none."""
     children = search.children()
     tried = children[children["visits"] > 0]
+    if not len(tried):
+        return int(children["move"][children["prior"].argmax()])
     return int(tried["move"][move_order(tried, utility_bounds(tried), search.settings.use_lcb)[0]])
 
 

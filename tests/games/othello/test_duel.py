@@ -65,6 +65,11 @@ def test_games_depend_on_nothing_but_their_number() -> None:
     assert len({each.key for each in together}) > 4
 
 
+def test_one_visit_plays_the_likeliest_move() -> None:
+    with Duel(GAME, (options(), options()), DuelConfig((1, 2), seed=3, opening_moves=3), 4) as duel:
+        assert len(list(duel.play([DuelTask(number) for number in range(4)]))) == 4
+
+
 def test_pipes_of_any_class_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duel, "Connection", DuelConfig)  # as on Windows, no link is one
     with DuelProcesses(1, GAME, (options(), options()), DuelConfig((4, 4), seed=3), 2) as made:
