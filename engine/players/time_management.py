@@ -90,7 +90,7 @@ def watch(
         schedule: returns the current limits of the clock, which may change.
         is_stopped: returns whether an answer is needed now.
         has_enough: returns whether a search with this report may end.
-        on_report: called with a report every `interval` seconds.
+        on_report: called with a report every `interval` seconds, from the first visit on.
         first_report: seconds until the first report; None: `interval`.
         interval: seconds; infinity: only the first report.
         pv_length: maximum length of principal variations for `on_report`, in moves.
@@ -115,8 +115,10 @@ def watch(
             if (has_enough is not None and has_enough(report)) or (on_clock and is_settled(report, begin, now, plan)):
                 return lateness
         if on_report is not None and now >= next_report:
-            next_report = now + interval
-            on_report(search.report(pv_length=pv_length))
+            report = search.report(pv_length=pv_length)
+            if report.visits:
+                on_report(report)
+            next_report = now + (interval if report.visits else POLL)  # the first one waits for the first evaluation
         pause = POLL if on_clock or is_stopped is not None or has_enough is not None else 3600.0
         now = time.monotonic()
         pause = max(0.0, min(pause, plan.hard - now, next_report - now))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_times_are_short() -> None:
 
 
 @pytest.fixture
-def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Compile nothing, but report and mark the groups as compiling processes do; return the cache."""
     script = (
         "import sys; from yomi.native import precompile; precompile._check = print; "
@@ -112,7 +113,10 @@ def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "kernels").mkdir(mode=0o700)
     monkeypatch.setattr(precompile, "_background", [])  # an earlier test may have begun the one background process
     monkeypatch.setattr(subprocess, "Popen", start)
-    return tmp_path / "kernels"
+    yield tmp_path / "kernels"
+    for process in precompile._background:
+        with process:  # closes its stdin, which ends it
+            pass
 
 
 def test_lines_elsewhere_are_two_if_it_is_quick(fake_compiler: Path) -> None:

@@ -196,6 +196,7 @@ def test_a_device_that_is_set_up_just_when_it_is_given_up_stays_so() -> None:
         made: list[list[ScriptedEvaluator]] = [[], []]
         late, never = threading.Event(), threading.Event()
         seen: list[bool] = []
+        errors: list[object] = []  # the answer, once this thread has taken it
 
         def make(seat: int) -> ScriptedEvaluator:
             if made[seat]:
@@ -211,8 +212,10 @@ def test_a_device_that_is_set_up_just_when_it_is_given_up_stays_so() -> None:
         def hold_the_first(record: logging.LogRecord) -> bool:
             if record.getMessage().startswith("net 0 is given up"):
                 late.set()
-                wait_until(lambda: not answer.empty() or (len(made[1]) == 2 and made[1][1].closed_in is not None))
-                seen.append(answer.empty())
+                wait_until(
+                    lambda: errors or not answer.empty() or (len(made[1]) == 2 and made[1][1].closed_in is not None)
+                )
+                seen.append(answer.empty() and not errors)
             return True
 
         queue = EvaluationWorkers([lambda: make(0), lambda: make(1)], hang=0.05)
@@ -221,11 +224,11 @@ def test_a_device_that_is_set_up_just_when_it_is_given_up_stays_so() -> None:
         answer = ask(queue, lambda _: None)
         logger.addFilter(hold_the_first)
         try:
-            error = answer.get(timeout=60)
+            errors.append(answer.get(timeout=60))
         finally:
             logger.removeFilter(hold_the_first)
         if seen == [True]:
-            assert "net 1 failed and no other device is left" in str(error)
+            assert "net 1 failed and no other device is left" in str(errors[0])
             assert queue.worker_count == 0
         never.set()
         late.set()

@@ -202,7 +202,8 @@ def test_an_account_names_a_bundled_network_and_a_level(tmp_path: Path) -> None:
     path.write_text(FILE.replace('engine.net = "none"', "engine.level = 3"))
     (account,) = read_settings(path, "cgos").accounts
     options = account_options(account, GO)
-    assert (options.level, options.visits, options.temperature) == (3, 400, 1.0)  # the account names the visits
+    assert (options.level, options.visits) == (3, 400)  # the account names the visits
+    assert options.people_prior > 0.0
     assert Path(str(options.net)).name == "yomi-go-b6c96.bin.gz"
 
 

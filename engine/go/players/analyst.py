@@ -94,8 +94,7 @@ class GoAnalyst(GoPlayer):
         self._known_human = None if human is None else human.policy
 
         def tell(report: SearchReport) -> None:
-            if report.visits:
-                on_report(Analysis(report, self._policy(root), raw, human))
+            on_report(Analysis(report, self._policy(root), raw, human))
 
         request.on_report = tell if request.first_report is not None else None
         report = self.decide(request).report
