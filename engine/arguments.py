@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from yomi.engine.jobs import Task
 from yomi.nets.settings import KINDS, OptionError, Setting
 
 if TYPE_CHECKING:
@@ -86,6 +85,8 @@ def add_old_names(group: _ActionsContainer, action: argparse.Action, *flags: str
 
 
 def add_task(group: _ActionsContainer, units: str) -> None:
+    from yomi.engine.jobs import Task  # not above: every start of an engine would load it, for a sixth of its time
+
     text = f"do share i of n of the {units}, in OUT/part-i-of-n (docs/CLUSTERS.md)"
     group.add_argument("--task", type=type_of(Task.parse), metavar="i/n", help=text)
 
