@@ -119,18 +119,11 @@ def _rotation(parts: _Graph, node: onnx.NodeProto) -> onnx.NodeProto | None:
             return None
         found.append((product, parts.constant(product.input[1]), parts.constant(scaled.input[1])))
     (product, weights, cosine), (turned, turned_weights, sine) = found
-    if (
-        weights is None
-        or turned_weights is None
-        or cosine is None
-        or sine is None
-        or product.input[0] != turned.input[0]
-    ):
+    if weights is None or turned_weights is None or cosine is None or sine is None:
         return None
-    is_turn = (turned_weights[:, 0::2] == -weights[:, 1::2]).all() and (
-        turned_weights[:, 1::2] == weights[:, 0::2]
-    ).all()
-    if not is_turn or not all((each[:, 0::2] == each[:, 1::2]).all() for each in (cosine, sine)):
+    if product.input[0] != turned.input[0] or not np.array_equal(turned_weights, quarter_turn(weights)):
+        return None
+    if not all(each.ndim == 2 and (each[:, 0::2] == each[:, 1::2]).all() for each in (cosine, sine)):
         return None
     start, *tables = (f"{node.output[0]}/{name}" for name in ("start", "cosine", "sine"))
     parts.graph.initializer.append(numpy_helper.from_array(np.zeros(1, np.int64), start))
@@ -168,7 +161,7 @@ def _norm(parts: _Graph, node: onnx.NodeProto) -> onnx.NodeProto | None:
     weights = parts.matrix(node.output[0])
     if epsilon is None or power is None or weights is None or parts.source(square.input[0]) != parts.source(points):
         return None
-    if power.item() != 2:
+    if power.item() != 2 or not weights.ndim:
         return None
     ones = numpy_helper.from_array(np.ones(len(weights), weights.dtype), f"{node.output[0]}/ones")
     parts.graph.initializer.append(ones)
