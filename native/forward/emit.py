@@ -153,7 +153,13 @@ class Emitter:
             words = [self.ir.bitcast(value, INT_VECTOR) for value in (a, b)]
             return self._call(f"llvm.x86.avx512.vpdpwssd.{bits}", INT_VECTOR, [c, *words])
         name = "llvm.x86.avx512.pmaddw.d.512" if WIDTH == 16 else "llvm.x86.avx2.pmadd.wd"
-        return self.ir.add(c, self._call(name, INT_VECTOR, [a, b]))
+        return self._fenced(self.ir.add(c, self._call(name, INT_VECTOR, [a, b])))
+
+    def _fenced(self, integers: Any) -> Any:
+        """Return integers as they are; sums before and after this are not reordered into each other."""
+        # Otherwise LLVM adds up the products of consecutive steps first, which takes more registers than there are.
+        floats = self._call(f"llvm.arithmetic.fence.v{WIDTH}f32", VECTOR, [self.ir.bitcast(integers, VECTOR)])
+        return self.ir.bitcast(floats, INT_VECTOR)
 
     def add_products_of_halves(self, a: Any, b: Any, c: Any) -> Any:
         """Return float c[i] + a[2i] * b[2i] + a[2i+1] * b[2i+1], for bfloats. Needs HAS_HALF_PRODUCTS."""
