@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,9 @@ from yomi.nets.errors import LineError
 
 class PythonFileError(LineError, ValueError):
     """There is no such file, or nothing of that name in it."""
+
+
+_DEFINED: dict[str, Any] = {}  # the functions of `find_function`
 
 
 def is_in_file(name: str) -> bool:
@@ -28,6 +32,35 @@ def load_object(name: str, folder: Path = Path(".")) -> Any:
     """
     path, _, wanted = name.rpartition(":")
     return load_from_source(read_source(name, folder), str(folder / path), wanted)
+
+
+def find_function(name: str) -> Any:
+    """Return the function that `FILE.py:NAME` names, by an absolute path. The file is executed once.
+
+    Raises:
+        PythonFileError: there is no such file or function.
+    """
+    if name not in _DEFINED:
+        define_function(name, read_source(name))
+    return _DEFINED[name]
+
+
+def define_function(name: str, source: str) -> None:
+    """Define the function that `FILE.py:NAME` names from the file's text. Raises PythonFileError if it has none."""
+    path, _, wanted = name.rpartition(":")
+    found = load_from_source(source, path, wanted)
+    if not callable(found):
+        raise PythonFileError(f"{name}: {found!r} found, expected a function")
+    _DEFINED[name] = found
+
+
+def check_function(name: str) -> str:
+    """Return `FILE.py:NAME` with an absolute path. Raises ValueError if there is no such function."""
+    if not is_in_file(name):
+        raise ValueError(f"expected FILE.py:NAME, found {name!r}")
+    name = os.path.abspath(name)
+    find_function(name)
+    return name
 
 
 def read_source(name: str, folder: Path = Path(".")) -> str:

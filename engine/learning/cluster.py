@@ -18,7 +18,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from yomi import __version__
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.game import Game
 from yomi.engine.learning.journal import LearningError, first_line
-from yomi.engine.learning.policies import define_policy
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.store import DIGITS, digest_of
 from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, OnLoss, SelfPlayWorker, Task
@@ -35,7 +34,7 @@ from yomi.engine.machine import usable_cores
 from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, LearningMatch, play_match
 from yomi.engine.options import Options
 from yomi.nets.files import default_cache_dir, write_atomically
-from yomi.nets.python_file import is_in_file, read_source
+from yomi.nets.python_file import define_function, is_in_file, read_source
 
 LOCAL, AUTO = "local", "auto"
 DELIVERIES_AHEAD = 2  # requested deliveries per actor: it plays one while another travels
@@ -211,18 +210,24 @@ class ActorPlayer:
     """The object of an actor. All its methods run in one thread."""
 
     def __init__(
-        self, version: str, game: Game[Any, Any], settings: SelfPlaySettings, source: str, seed: int, gpus: float
+        self,
+        version: str,
+        game: Game[Any, Any],
+        settings: SelfPlaySettings,
+        sources: Mapping[str, str],
+        seed: int,
+        gpus: float,
     ) -> None:
         """Prepare. Slow on a node that has not compiled the game's kernels yet.
 
-        `source` is the text of the file with the search policy if the settings name one, which nodes do not have.
+        `sources` are the texts of the Python files that the settings name by `FILE.py:NAME`, which nodes do not have.
         """
         if version != __version__:
             raise LearningError(f"yomi {__version__} found on the node, expected {version} as on the command's machine")
         if not gpus:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray leaves it as it is, and all actors would share the first
-        if source:
-            define_policy(settings.search, source)
+        for name, source in sources.items():
+            define_function(name, source)
         self._game = game
         game.compile(lambda line: None)
         self._worker = SelfPlayWorker(game, settings, seed)
@@ -292,7 +297,8 @@ class RayWorkers:
         self._cluster, self._ray = cluster, cluster.ray
         options = cluster.options
         self.count = max(1, cluster.room) if options.actors is None else options.actors
-        self._arguments = game, settings, read_source(settings.search) if is_in_file(settings.search) else ""
+        names = filter(is_in_file, (settings.search, settings.targets))
+        self._arguments = game, settings, {name: read_source(name) for name in names}
         self._seed, self._on_loss = seed, on_loss
         resources = {"num_cpus": options.cpus, "num_gpus": options.gpus}
         self._remote = self._ray.remote(_Remote).options(**resources, max_restarts=0, scheduling_strategy="SPREAD")

@@ -7,7 +7,6 @@ A policy is a generator for a single game. It requests playouts, yields, and con
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.search.read_tree import draw, wanted_weights
-from yomi.nets.python_file import PythonFileError, is_in_file, load_from_source, read_source
+from yomi.nets.python_file import check_function, find_function, is_in_file
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -128,29 +127,17 @@ POLICIES: dict[str, Policy] = {"puct": puct, "gumbel": gumbel}
 
 def check_policy(name: str) -> str:
     """Return the name of a policy, with an absolute path if it is one of a file. Raises ValueError if there is none."""
-    if not is_in_file(name):
-        if name not in POLICIES:
-            raise ValueError(f"expected one of {', '.join(POLICIES)}, or FILE.py:NAME, found {name!r}")
+    if name in POLICIES:
         return name
-    name = os.path.abspath(name)
-    find_policy(name)
-    return name
+    if not is_in_file(name):
+        raise ValueError(f"expected one of {', '.join(POLICIES)}, or FILE.py:NAME, found {name!r}")
+    return check_function(name)
 
 
 def find_policy(name: str) -> Policy:
-    """Return a policy of POLICIES, or execute FILE.py of `FILE.py:NAME` once and return its function."""
-    if name not in POLICIES:
-        define_policy(name, read_source(name))
-    return POLICIES[name]
-
-
-def define_policy(name: str, source: str) -> None:
-    """Add the function of `FILE.py:NAME` to POLICIES from the file's text. Raises PythonFileError if it has none."""
-    path, _, function = name.rpartition(":")
-    policy = load_from_source(source, path, function)
-    if not callable(policy):
-        raise PythonFileError(f"{name}: {policy!r} found, expected a function such as policies.puct")
-    POLICIES[name] = policy
+    """Return a policy of POLICIES, or the function that `FILE.py:NAME` names."""
+    policy: Policy = POLICIES[name] if name in POLICIES else find_function(name)
+    return policy
 
 
 def _expand(search: GameSearch) -> Iterator[None]:

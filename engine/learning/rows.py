@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Generic, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,33 +19,33 @@ from yomi.engine.players.request import Decision
 from yomi.engine.search.types import Counts
 from yomi.native.datasets.positions import encode_positions, index_legal_moves, index_moves
 from yomi.native.spec import GameSpec
-from yomi.nets.data.shards import (
-    COLUMNS,
-    OWNER_SCALE,
-    UNKNOWN_OWNER,
-    Array,
-    Arrays,
-    Manifest,
-    Shard,
-    begin_dataset,
-    shard_name,
-    write_shard,
-)
+from yomi.nets.data.columns import OWN, OWNER_SCALE, UNKNOWN_OWNER, Array, cast, kind_of
+from yomi.nets.data.shards import Arrays, Manifest, Shard, begin_dataset, shard_name, write_shard
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import write_atomically
 from yomi.nets.metadata import FeatureSet
 
 MAX_TARGET_MOVES = 128  # moves in a policy target; the most probable ones are kept
 MIN_POLICY_COUNT = 1000  # minimum number of visits by which records express a policy
+# Returns further columns of a game's rows (docs/LEARNING.md). Arguments: the game, its learnable, and for each row the
+# index of its ply.
+Targets: TypeAlias = "Callable[[FinishedGame[Any], Learnable[Any], Sequence[int]], Mapping[str, Array]]"
 # Weight of the next position in the short-term value, an exponential mean (mean distance: 3 positions)
 SHORT_TERM = 0.25
 
 
 def rows_of(
-    finished: FinishedGame[Any], learnable: Learnable[Any], surprise: float, rng: np.random.Generator
+    finished: FinishedGame[Any],
+    learnable: Learnable[Any],
+    surprise: float,
+    rng: np.random.Generator,
+    targets: Targets | None = None,
 ) -> dict[str, Array]:
     """Return the rows of one game. A share `surprise` of them is distributed by policy surprise: some positions get
-    several rows, others none.
+    several rows, others none. `targets` adds columns.
+
+    Raises:
+        NetworkError: `targets` returns something else than columns.
     """
     spec = learnable.spec
     learned = [index for index, ply in enumerate(finished.plies) if ply.full_search]
@@ -56,10 +56,40 @@ def rows_of(
     for name, value in spec.position_flags:
         positions[name] = value
     columns = dict(learnable.encode(positions, finished.game.history))
-    columns |= _policy(plies, positions, spec)
+    columns["policy_moves"], columns["policy_weights"] = _policy(plies, positions, spec)
     columns |= _labels(finished, learnable, chosen, positions)
     columns["ply"] = _opening_length(finished) + np.array(chosen, np.int64)
-    return {name: np.ascontiguousarray(array, COLUMNS[name][0]) for name, array in columns.items()}
+    if targets is not None:
+        columns |= _own_columns(targets(finished, learnable, chosen), len(chosen))
+    return {name: cast(name, array) for name, array in columns.items()}
+
+
+def _own_columns(found: Mapping[str, Array], rows: int) -> dict[str, Array]:
+    """Return a user's columns after checking their names, lengths and axes."""
+    for name, array in found.items():
+        kind = kind_of(name)
+        if kind is None or not name.startswith(OWN):
+            raise NetworkError(f"targets: column {name!r} found, expected a name that begins with {OWN}")
+        if len(array) != rows or array.ndim != kind.axes:
+            expected = f"{rows} rows, {kind.meaning}"
+            raise NetworkError(f"targets: column {name} of shape {array.shape} found, expected {expected}")
+    return {name: np.rint(OWNER_SCALE * array) if name.endswith("_points") else array for name, array in found.items()}
+
+
+def policy_of(plies: Sequence[Ply | None], learnable: Learnable[Any]) -> tuple[Array, Array]:
+    """Return the search results of some plies as policy indices and shares [n, K]. Without a search all shares are 0.
+
+    K is the same for all games of a run. The indices are those of the ply's own side to move.
+    """
+    spec = learnable.spec
+    known = [row for row, ply in enumerate(plies) if ply is not None and ply.found is not None]
+    searched = [ply for ply in plies if ply is not None and ply.found is not None]
+    positions = np.concatenate([ply.position for ply in searched]) if searched else spec.positions(0)
+    for name, value in spec.position_flags:
+        positions[name] = value
+    moves, weights = (np.zeros((len(plies), _target_width(spec)), dtype) for dtype in (np.uint16, np.float64))
+    moves[known], weights[known] = _policy(searched, positions, spec)
+    return moves, weights
 
 
 def plies_by_move(finished: FinishedGame[Any]) -> list[Ply | None]:
@@ -149,8 +179,12 @@ def planes_of(
     return columns
 
 
-def _policy(plies: list[Ply], positions: npt.NDArray[np.void], spec: GameSpec) -> dict[str, npt.NDArray[Any]]:
-    width = min(spec.max_moves, MAX_TARGET_MOVES)
+def _target_width(spec: GameSpec) -> int:
+    return min(spec.max_moves, MAX_TARGET_MOVES)
+
+
+def _policy(plies: list[Ply], positions: npt.NDArray[np.void], spec: GameSpec) -> tuple[Array, Array]:
+    width = _target_width(spec)
     moves = np.zeros((len(plies), width), np.uint16)
     weights = np.zeros((len(plies), width))
     counts = np.zeros(len(plies), np.int64)
@@ -162,7 +196,7 @@ def _policy(plies: list[Ply], positions: npt.NDArray[np.void], spec: GameSpec) -
         weights[row, : len(best)] = target[best] / target[best].sum()
     indices = np.zeros_like(moves)
     index_moves(positions, moves, counts, indices)
-    return {"policy_moves": indices, "policy_weights": weights}
+    return indices, weights
 
 
 def _labels(

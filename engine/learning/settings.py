@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from yomi.engine.learning.policies import check_policy
+from yomi.nets.python_file import check_function
 from yomi.nets.settings import choice, flag, number, option
 
 # Default loss weights of learning. Ownership teaches a young network much, so it weighs more than in training.
@@ -15,6 +16,10 @@ LOSSES = {"score_mean": 0.25, "ownership": 1.0}
 
 def _number(default: float, low: float, high: float | None, text: str, *, live: bool = False, **others: Any) -> Any:
     return number(default, low, high, text, live=live, **others)
+
+
+def _check_targets(name: str) -> str:
+    return check_function(name) if name else ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class SelfPlaySettings:
     forks: float = _number(0.05, 0, 1, "begin this fraction of games from an earlier game, with another move")
     reanalyze: float = _number(0.0, 0, 0.9, "search past games again with the newest network, in this share of games",
                                live=True)
+    targets: str = option("", "add columns to the rows by a function of your own: FILE.py:NAME", kind="own", live=False,
+                          read=_check_targets, word="FILE.py:NAME")
     surprise: float = _number(0.5, 0, 1, "distribute this fraction of rows by policy surprise")
     won: float = _number(0.95, 0.5, 1, "reduce visits if both sides' searches exceed this winrate; 1: never")
     won_visits: float = _number(0.4, 0.05, 1, "keep this fraction of visits then")

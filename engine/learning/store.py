@@ -507,10 +507,11 @@ class Store:
             raise LearningError(
                 f"{path}: format {found.get('format')!r} found, expected {FORMAT} (another version's run)"
             )
+        # A run of an earlier version lacks settings that are empty by default.
         differing = [
             f"{name} {found.get(name)!r} (now {wanted.get(name)!r})"
             for name in dict.fromkeys((*found, *wanted))
-            if found.get(name) != wanted.get(name) and name not in live
+            if found.get(name, "") != wanted.get(name, "") and name not in live
         ]
         if differing:
             raise LearningError(

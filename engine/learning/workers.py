@@ -23,7 +23,7 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.game import Game
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.opponents import DroppedGame
-from yomi.engine.learning.rows import rows_of
+from yomi.engine.learning.rows import Targets, rows_of
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.store import SelfPlayGame
@@ -41,6 +41,7 @@ from yomi.engine.matches.duel import (
 )
 from yomi.engine.options import Options
 from yomi.nets.errors import NetworkError
+from yomi.nets.python_file import find_function
 
 SHOWN_SECONDS = 30.0  # between two games that a worker sends for the page
 FAILURES = 3  # losses per worker, on average, that end a run without games
@@ -85,6 +86,7 @@ class SelfPlayWorker:
         self._boards: list[SelfPlay[Any]] = []
         self._task: Task | None = None
         self._shown_at = -SHOWN_SECONDS
+        self._targets: Targets | None = find_function(settings.targets) if settings.targets else None
 
     def use(self, task: Task) -> None:
         """Continue with another network.
@@ -167,7 +169,7 @@ class SelfPlayWorker:
     def _played(self, selfplay: SelfPlay[Any], finished: FinishedGame[Any]) -> SelfPlayGame:
         assert self._task is not None
         learnable, searches = selfplay.learnable, selfplay.searches
-        rows = rows_of(finished, learnable, self._settings.surprise, selfplay.rng)
+        rows = rows_of(finished, learnable, self._settings.surprise, selfplay.rng, self._targets)
         margin = finished.outcome.margin
         return SelfPlayGame(
             rows=rows,

@@ -14,7 +14,8 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from yomi.nets.data.shards import Array, Dataset, Shard
+from yomi.nets.data.columns import Array
+from yomi.nets.data.shards import Dataset, Shard
 from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import LEVEL_SCALE, FeatureSet
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Arrays
+from yomi.nets.data.columns import OWNER_SCALE, UNKNOWN_OWNER
+from yomi.nets.data.shards import Arrays
 
 FloatArray = npt.NDArray[np.float32]
 # Logit of illegal moves, for networks that read which moves are legal. Targets on such moves do not count.

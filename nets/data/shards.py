@@ -3,7 +3,7 @@
     manifest.json             feature set, options, sources
     train-19-00000/           a shard of positions on boards of one size, for training (test-...: held out)
         shard.json            split, board size, rows, CRC-32 of each array's content
-        planes.npy ...        one array for each column that the set has, rows first
+        planes.npy ...        one array for each column that the set has, rows first (yomi.nets.data.columns)
 
 Values are for the side to move, except in feature sets that encode colors (`aya-50`): there they are Black's. NaN in a
 float column and -128 in `ownership` mean unknown. Positions are shuffled over the whole set when it is made.
@@ -24,42 +24,18 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from yomi.nets.arrays import read_header
+from yomi.nets.data.columns import COLUMNS, MOVES, OWN, POINTS, SHARES, Array, cast, kind_of
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import naming, remove_drafts, sync_file, sync_folder, write_atomically
 from yomi.nets.metadata import FeatureSet, feature_set
 from yomi.nets.text import parse_json
 
-Array: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = Mapping[str, Array]
 
 FORMAT = 1
 SPLITS = ("train", "test")
-UNKNOWN_OWNER = -128
-OWNER_SCALE = 127.0
-
-# Element type and meaning of every column.
-COLUMNS: dict[str, tuple[type[np.generic], str]] = {
-    "planes": (np.uint8, "[n, bytes] planes of bits [bits, N, N], packed, the first bit the highest"),
-    "levels": (np.uint8, "[n, levels * N * N] planes of small numbers"),
-    "globals": (np.float16, "[n, globals]"),
-    "policy_moves": (np.uint16, "[n, K] policy indices of the target's moves"),
-    "policy_weights": (np.float16, "[n, K] shares of these moves, 0 if there are fewer than K"),
-    "value": (np.float16, "[n] result of the game, or a teacher's value, in [-1, 1]"),
-    "search_value": (np.float16, "[n] value of the players' own search, in [-1, 1]"),
-    "lead": (np.float16, "[n] lead in points"),
-    "komi": (np.float16, "[n] komi in points, which all columns of points include, for their side"),
-    "score_mean": (np.float16, "[n] expected final score in points"),
-    "score_stdev": (np.float16, "[n] standard deviation of the final score, in points"),
-    "short_value": (np.float16, "[n] value of the search some moves later, for the side to move here, in [-1, 1]"),
-    "short_score": (np.float16, "[n] expected final score of the search some moves later, in points"),
-    "ownership": (np.int8, "[n, N * N] ownership times 127, in [-127, 127]"),
-    "game": (np.uint32, "[n] number of the game in the records beside the set"),
-    "ply": (np.uint16, "[n] number of moves before the position"),
-    "symmetry": (np.int8, "[n] symmetry under which training encodes the position, 0 to 7"),
-}
 ALWAYS = ("planes", "policy_moves", "policy_weights", "value")
 
 
@@ -272,7 +248,7 @@ def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays)
     crc: dict[str, int] = {}
     try:
         for column, array in columns.items():
-            content = np.ascontiguousarray(array, COLUMNS[column][0])
+            content = cast(column, array)
             crc[column] = zlib.crc32(content.data)
             with naming(folder / name / f"{column}.npy"):
                 np.save(part / f"{column}.npy", content)
@@ -339,18 +315,27 @@ def check_layout(shard: Shard, columns: Arrays, features: FeatureSet) -> None:
     if missing := [name for name in needed if name not in columns]:
         raise NetworkError(f"{shard.path}: columns without {', '.join(missing)} found, expected them")
     for name, array in columns.items():
-        if name not in COLUMNS:
-            raise NetworkError(f"{shard.path}: column {name!r} found, expected one of {', '.join(COLUMNS)}")
-        if array.dtype != COLUMNS[name][0]:
-            raise NetworkError(f"{shard.path}/{name}: {array.dtype} found, expected {COLUMNS[name][0].__name__}")
-        if name in expected and array.shape[1:] != (expected[name],):
-            raise NetworkError(f"{shard.path}/{name}: shape {array.shape} found, expected {expected[name]} a row")
-        if name not in expected and array.ndim != 1 + name.startswith("policy"):
+        kind = kind_of(name)
+        if kind is None:
+            known = f"{', '.join(COLUMNS)}, or {OWN}..."
+            raise NetworkError(f"{shard.path}: column {name!r} found, expected one of {known}")
+        if array.dtype != kind.dtype:
+            raise NetworkError(f"{shard.path}/{name}: {array.dtype} found, expected {kind.dtype.__name__}")
+        width = shard.size**2 if kind.form == POINTS else expected.get(name)
+        if width is not None and array.shape[1:] != (width,):
+            raise NetworkError(f"{shard.path}/{name}: shape {array.shape} found, expected {width} a row")
+        if array.ndim != kind.axes:
             raise NetworkError(f"{shard.path}/{name}: shape {array.shape} found, expected another number of axes")
-    if columns["policy_moves"].shape != columns["policy_weights"].shape:
-        raise NetworkError(
-            f"{shard.path}: policy_moves and policy_weights of different shapes found, expected the same"
-        )
+    for moves in _named(columns, MOVES):
+        weights = moves.removesuffix("moves") + "weights"
+        if weights not in columns or columns[moves].shape != columns[weights].shape:
+            raise NetworkError(f"{shard.path}: {moves} and {weights} of different shapes found, expected the same")
+
+
+def _named(columns: Arrays, form: str) -> list[str]:
+    """Return the names of the columns of a form."""
+    kinds = {name: kind_of(name) for name in columns}
+    return [name for name, kind in kinds.items() if kind is not None and kind.form == form]
 
 
 def check_numbers(shard: Shard, columns: Arrays, policy_size: int) -> None:
@@ -359,11 +344,13 @@ def check_numbers(shard: Shard, columns: Arrays, policy_size: int) -> None:
     Raises:
         NetworkError: a number is outside its range.
     """
-    weights = columns["policy_weights"].astype(np.float32)
-    if not (np.isfinite(weights).all() and (weights >= 0.0).all() and (weights.sum(1) < 1.01).all()):
-        raise NetworkError(f"{shard.path}/policy_weights: shares beyond 0 to 1 found")
-    if (columns["policy_moves"] >= policy_size).any():
-        raise NetworkError(f"{shard.path}/policy_moves: an index from {policy_size} on found, expected less")
-    for name in ("value", "search_value", "short_value"):
-        if name in columns and (np.abs(columns[name].astype(np.float32)) > 1.0).any():
+    for name in _named(columns, SHARES):
+        weights = columns[name].astype(np.float32)
+        if not (np.isfinite(weights).all() and (weights >= 0.0).all() and (weights.sum(1) < 1.01).all()):
+            raise NetworkError(f"{shard.path}/{name}: shares beyond 0 to 1 found")
+    for name in _named(columns, MOVES):
+        if (columns[name] >= policy_size).any():
+            raise NetworkError(f"{shard.path}/{name}: an index from {policy_size} on found, expected less")
+    for name, kind in COLUMNS.items():
+        if kind.is_bounded and name in columns and (np.abs(columns[name].astype(np.float32)) > 1.0).any():
             raise NetworkError(f"{shard.path}/{name}: a number beyond -1 to 1 found")

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.nets.data.batches import Batch
-from yomi.nets.data.shards import COLUMNS, UNKNOWN_OWNER, Array, Column, Shard, check_layout, check_numbers
+from yomi.nets.data.columns import Array, kind_of
+from yomi.nets.data.shards import Column, Shard, check_layout, check_numbers
 from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import FeatureSet
 
@@ -168,18 +169,14 @@ def _joined(name: str, parts: Sequence[Array | None], counts: Sequence[int]) -> 
     """Return one column of all parts. Narrower parts are padded with zeros, missing parts are unknown."""
     found = next(part for part in parts if part is not None)
     shape = (sum(counts), *(max(part.shape[1] for part in parts if part is not None) for _ in found.shape[1:]))
-    joined = np.zeros(shape, COLUMNS[name][0])
+    kind = kind_of(name)
+    assert kind is not None  # check_layout has seen it
+    joined = np.zeros(shape, kind.dtype)
     begin = 0
     for part, count in zip(parts, counts, strict=True):
         if part is None:
-            joined[begin : begin + count] = _unknown(joined.dtype, name)
+            joined[begin : begin + count] = kind.unknown
         else:
             joined[begin : begin + count, *(slice(width) for width in part.shape[1:])] = part
         begin += count
     return joined
-
-
-def _unknown(dtype: np.dtype[np.generic], name: str) -> float:
-    if name == "ownership":
-        return UNKNOWN_OWNER
-    return np.nan if dtype.kind == "f" else 0

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,6 +25,9 @@ from torch import Tensor, nn
 from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import DLSHOGI_DIRECTIONS, NetworkInfo, feature_set
 
+if TYPE_CHECKING:
+    from yomi.nets.training.tensors import Example
+
 
 class Network(nn.Module):
     """The base of all definitions."""
@@ -32,11 +35,21 @@ class Network(nn.Module):
     feature_set: str  # name in `yomi.nets.metadata`
     board_size: int  # N that the network is for; 0 for any
 
+    loss_weights: Mapping[str, float] = {}  # of the losses that `losses` returns; the table [loss] replaces them
     is_sparse = False  # whether the inputs are an encoder's rows (`yomi.nets.sparse`) instead of planes
 
     def forward(self, *inputs: Any, **more: Any) -> dict[str, Tensor]:
         """Return the outputs by name."""
         raise NotImplementedError
+
+    def losses(self, outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
+        """Return the mean losses of further outputs, by the names of `loss_weights`. The base class returns none.
+
+        Args:
+            outputs: result of `forward` in training.
+            example: labels by the names of columns (`yomi.nets.data.columns`).
+        """
+        return {}
 
     def constrain(self) -> None:
         """Clip weights to the range of the network's file. Called after each step; the base class does nothing."""

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from yomi.nets.errors import NetworkError
-from yomi.nets.settings import OptionError, choice, make_settings, number, option, reference
+from yomi.nets.python_file import is_in_file
+from yomi.nets.settings import OptionError, choice, make_settings, number, option, reference, rows_of
 from yomi.nets.text import parse_toml, read_toml, set_keys
 
 RECIPES = Path(__file__).parents[1] / "recipes"
@@ -147,6 +148,8 @@ class Config:
     teacher: TeacherConfig = field(default_factory=TeacherConfig)
     start: str = ""
     """A KataGo network to start from, relative to the configuration's folder. Its shape is the network's."""
+    own_losses: Mapping[str, float] = field(default_factory=dict)
+    """Keys of [loss] that name losses of a user's own network."""
     folder: Path = Path(".")
     """Folder of the file; data folders are relative to it."""
 
@@ -208,13 +211,17 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
             f"[network] start = {start!r} found beside kind = {kind!r} and options {list(network)}, "
             f"expected the name of a file, a kind of {', '.join(STARTABLE)}, and no options"
         )
+    weights, own = dict(tables.get("loss", {})), {}
+    if is_in_file(kind):  # the trainer knows the names of its losses
+        own = {key: weights.pop(key) for key in list(weights) if key not in rows_of(LossConfig)}
     try:
         data, training, loss, teacher = (
-            make_settings(kind, tables.get(table, {}), f"[{table}] ") for table, kind in TABLES.items()
+            make_settings(kind, weights if table == "loss" else tables.get(table, {}), f"[{table}] ")
+            for table, kind in TABLES.items()
         )
     except OptionError as error:
         raise NetworkError(str(error)) from None
-    return Config(kind, name, network, data, training, loss, teacher, start, folder)
+    return Config(kind, name, network, data, training, loss, teacher, start, own, folder)
 
 
 TABLES: Mapping[str, Any] = {

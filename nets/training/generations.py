@@ -16,7 +16,7 @@ from yomi.nets.definitions.export import export_file
 from yomi.nets.sparse import FindEncoder, no_encoder
 from yomi.nets.training.config import parse_config
 from yomi.nets.training.loop import Trainer
-from yomi.nets.training.losses import Total, weighted
+from yomi.nets.training.losses import Total, loss_weights, weighted
 
 # See yomi.nets.training.loop.
 Progress = Callable[[int, dict[str, float]], None]
@@ -62,7 +62,9 @@ class Generations:
         config = self._config
         torch.manual_seed(config.training.seed)
         self._folder.mkdir(parents=True, exist_ok=True)
-        return export_file(first_network(config), config.name, self._folder, {"step": "0"})
+        network = first_network(config)
+        loss_weights(config, network)  # a wrong name is found before the games
+        return export_file(network, config.name, self._folder, {"step": "0"})
 
     def run(
         self, dataset: Dataset, generation: int, rows: int, before: int, steps: int, progress: Progress

@@ -30,7 +30,7 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts
 from yomi.nets.sparse import FindEncoder, SparseEncoder, no_encoder
 from yomi.nets.training import losses
-from yomi.nets.training.config import Config, LossConfig
+from yomi.nets.training.config import Config
 from yomi.nets.training.losses import Teacher
 from yomi.nets.training.optimizers import make_optimizer, restore_optimizer
 from yomi.nets.training.processes import Group
@@ -44,7 +44,6 @@ _log = logging.getLogger(__name__)
 LOG_EVERY = 50
 # Batches from which the batch norms' statistics of averaged weights are computed.
 STATISTICS_BATCHES = 32
-LOSS_NAMES = tuple(LossConfig.__dataclass_fields__)
 
 # Called with the number of steps and the means since the last call: losses by name, positions_per_second,
 # learning_rate.
@@ -122,6 +121,7 @@ class Trainer:
         self.tests = BatchSource(datasets, "test", settings.batch, settings.seed) if has_test else None
         torch.manual_seed(settings.seed)
         self.network: Network = first_network(config)
+        self.weights = losses.loss_weights(config, self.network)
         self._check(source, "source" if self._given else str(datasets[0].folder))
         if self.tests is not None:
             self._check(self.tests, str(datasets[0].folder))
@@ -201,7 +201,7 @@ class Trainer:
         # 0 means no limit.
         ends = (settings.steps, stop_at, self.source.steps and self.begun + self.source.steps)
         last = min((end for end in ends if end), default=sys.maxsize)
-        extra = ("learning_rate", "positions_per_second", "total", *LOSS_NAMES)
+        extra = ("learning_rate", "positions_per_second", "total", *self.weights)
         log = CsvLog(self.folder / "train.csv", extra, self.step) if group.is_first else None
         tests = CsvLog(self.folder / "test.csv", tuple(NAMES), self.step) if group.is_first else None
         means = _Means(group)
@@ -258,8 +258,8 @@ class Trainer:
                 wanted = self.teacher.maps(example)
         if wanted:
             found["hints"] = losses.hints(maps, wanted)
-        found |= losses.losses(outputs, example)
-        loss = self._total(found, self.config.loss, outputs, example)
+        found |= losses.losses(outputs, example) | self.network.losses(outputs, example)
+        loss = self._total(found, self.weights, outputs, example)
         self.scaler.scale(loss).backward()
         if settings.clip:
             self.scaler.unscale_(self.optimizer)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,7 +19,7 @@ from yomi.nets.definitions.katago import from_katago
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.file import read_network
 from yomi.nets.katago.network import OutputScales
-from yomi.nets.training.config import LossConfig
+from yomi.nets.training.config import Config
 from yomi.nets.training.processes import mean_count
 from yomi.nets.training.tensors import Example
 
@@ -34,34 +35,36 @@ SHORT_HUBERS = {"short_value": 0.4, "short_score": 100.0}
 def losses(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
     """Return the mean loss of every output that has a label, unweighted."""
     found: dict[str, Tensor] = {}
+    labels = example.labels
+    ownership = labels.get("ownership")
     if "policy" in outputs:
-        found["policy"] = _policy(outputs["policy"].float(), example)
-    known = example.value.isfinite()
-    value = torch.where(known, example.value, 0.0)
+        found["policy"] = policy_loss(outputs["policy"], labels["policy_moves"], labels["policy_weights"])
+    known = labels["value"].isfinite()
+    value = torch.where(known, labels["value"], 0.0)
     if "value" in outputs:
-        found["value"] = _mean((outputs["value"].float()[:, 0] - value) ** 2, known)
+        found["value"] = mean_known((outputs["value"].float()[:, 0] - value) ** 2, known)
     elif "value_logit" in outputs:
         logit = outputs["value_logit"].float()[:, 0]
         each = functional.binary_cross_entropy_with_logits(logit, (value + 1.0) / 2.0, reduction="none")
-        found["value"] = _mean(each, known)
+        found["value"] = mean_known(each, known)
     elif "outcome" in outputs:
         shares = torch.stack([(1.0 + value) / 2.0, (1.0 - value) / 2.0, torch.zeros_like(value)], 1)
         log_shares = functional.log_softmax(outputs["outcome"].float(), 1)
-        found["value"] = _mean(-(shares * log_shares).sum(1), known)
-    if "score" in outputs and example.lead is not None and example.komi is not None:
-        found["score"] = _points(outputs["score"].float()[:, 0], example.lead - example.komi, None)
-    if "points" in outputs and example.ownership is not None:
-        found["points"] = _owned_points(outputs["points"].float()[:, 0], example.ownership)
+        found["value"] = mean_known(-(shares * log_shares).sum(1), known)
+    if "score" in outputs and "lead" in labels and "komi" in labels:
+        found["score"] = _points(outputs["score"].float()[:, 0], labels["lead"] - labels["komi"], None)
+    if "points" in outputs and ownership is not None:
+        found["points"] = _owned_points(outputs["points"].float()[:, 0], ownership)
     if "misc" in outputs:
-        found |= _misc(outputs["misc"].float(), example)
+        found |= _misc(outputs["misc"].float(), labels)
     if "square_errors" in outputs:
-        found |= _square_errors(outputs, example)
-    if "ownership" in outputs and example.ownership is not None:
-        known = example.ownership.isfinite()
-        target = torch.where(known, (example.ownership + 1.0) / 2.0, 0.5)
+        found |= _square_errors(outputs, labels)
+    if "ownership" in outputs and ownership is not None:
+        known = ownership.isfinite()
+        target = torch.where(known, (ownership + 1.0) / 2.0, 0.5)
         logits = 2.0 * outputs["ownership"].float()  # tanh(x) is 2 sigmoid(2 x) - 1
         each = functional.binary_cross_entropy_with_logits(logits, target, reduction="none")
-        found["ownership"] = _mean(each, known)
+        found["ownership"] = mean_known(each, known)
     return found
 
 
@@ -96,35 +99,57 @@ def _missed_share(found: Tensor, wanted: Tensor) -> Tensor:
 
 
 # Returns the loss to minimize, a scalar, from the mean losses by name, their weights, the outputs and the labels.
-Total: TypeAlias = Callable[[dict[str, Tensor], LossConfig, dict[str, Tensor], Example], Tensor]
+Weights: TypeAlias = Mapping[str, float]
+Total: TypeAlias = Callable[[dict[str, Tensor], Weights, dict[str, Tensor], Example], Tensor]
 
 
-def weighted(found: dict[str, Tensor], weights: LossConfig, outputs: dict[str, Tensor], example: Example) -> Tensor:
+def weighted(found: dict[str, Tensor], weights: Weights, outputs: dict[str, Tensor], example: Example) -> Tensor:
     """Return the sum of the losses by their weights: the loss of a training that sets no other."""
     return total(found, weights)
 
 
-def total(found: dict[str, Tensor], weights: LossConfig) -> Tensor:
-    return torch.stack([getattr(weights, name) * loss for name, loss in found.items()]).sum()
+def total(found: dict[str, Tensor], weights: Weights) -> Tensor:
+    return torch.stack([weights[name] * loss for name, loss in found.items()]).sum()
 
 
-def _mean(each: Tensor, known: Tensor) -> Tensor:
+def loss_weights(config: Config, network: Network) -> dict[str, float]:
+    """Return the weights of all losses by name.
+
+    Raises:
+        NetworkError: [loss] names no loss of the network, or a weight is no number of at least 0.
+    """
+    weights = {**dataclasses.asdict(config.loss), **network.loss_weights}
+    for name, weight in config.own_losses.items():
+        if name not in weights:
+            raise NetworkError(f"[loss] {name} found, expected one of {', '.join(weights)}")
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0.0 <= weight < math.inf:
+            raise NetworkError(f"[loss] {name} = {weight!r} found, expected a number of at least 0")
+    return {**weights, **config.own_losses}
+
+
+def mean_known(each: Tensor, known: Tensor) -> Tensor:
     """Return the mean over known labels, 0 if there are none."""
     # The mean over the parts of several processes is the mean of the whole batch.
     return torch.where(known, each, 0.0).sum() / mean_count(known.sum())
 
 
-def _policy(logits: Tensor, example: Example) -> Tensor:
-    """Return the cross entropy with the target."""
-    size = logits.shape[1]
-    moves = example.moves.clamp(max=size - 1)
+def policy_loss(logits: Tensor, moves: Tensor, weights: Tensor) -> Tensor:
+    """Return the mean cross entropy of a policy with its target. Rows without a weight do not count.
+
+    Args:
+        logits: [B, P].
+        moves: int64[B, K] policy indices of the target.
+        weights: [B, K] shares of these moves; they need not add up to 1.
+    """
+    logits, size = logits.float(), logits.shape[1]
+    places = moves.clamp(max=size - 1)
     # Targets without an output do not count: a pass, or moves that an encoder calls illegal.
-    asked = (example.moves < size) & (logits.gather(1, moves) > ILLEGAL / 2)
-    weights = torch.where(asked, example.weights, 0.0)
+    asked = (moves < size) & (logits.gather(1, places) > ILLEGAL / 2)
+    weights = torch.where(asked, weights, 0.0)
     weight = weights.sum(1)
-    log_shares = functional.log_softmax(logits, 1).gather(1, moves)
+    log_shares = functional.log_softmax(logits, 1).gather(1, places)
     each = -(weights * log_shares).sum(1) / weight.clamp(min=1e-3)
-    return _mean(each, weight > 0.0)
+    return mean_known(each, weight > 0.0)
 
 
 def _points(found: Tensor, label: Tensor, huber: float | None) -> Tensor:
@@ -132,8 +157,11 @@ def _points(found: Tensor, label: Tensor, huber: float | None) -> Tensor:
     known = label.isfinite()
     errors = found - torch.where(known, label, 0.0)
     if huber is None:
-        return _mean(errors.abs(), known)
-    return _mean(functional.huber_loss(errors, torch.zeros_like(errors), reduction="none", delta=huber), known) / huber
+        return mean_known(errors.abs(), known)
+    return (
+        mean_known(functional.huber_loss(errors, torch.zeros_like(errors), reduction="none", delta=huber), known)
+        / huber
+    )
 
 
 def _owned_points(points: Tensor, ownership: Tensor) -> Tensor:
@@ -150,27 +178,24 @@ def _owned_points(points: Tensor, ownership: Tensor) -> Tensor:
     known = ownership.isfinite().all(1)
     owner = torch.where(known[:, None], ownership, 0.0).view(-1, size, size)
     errors = points / side**2 - folded.T @ owner @ folded
-    return _mean(errors.abs().sum((1, 2)), known)
+    return mean_known(errors.abs().sum((1, 2)), known)
 
 
-def _misc(misc: Tensor, example: Example) -> dict[str, Tensor]:
-    found = {}
-    if example.score_mean is not None:
-        found["score_mean"] = _points(misc[:, 0] * SCALES.score_mean, example.score_mean, HUBER)
-    if example.score_stdev is not None:
-        stdev = functional.softplus(misc[:, 1]) * SCALES.score_stdev
-        found["score_stdev"] = _points(stdev, example.score_stdev, HUBER)
-    if example.lead is not None:
-        found["lead"] = _points(misc[:, 2] * SCALES.lead, example.lead, HUBER)
-    return found
+def _misc(misc: Tensor, labels: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    said = {
+        "score_mean": misc[:, 0] * SCALES.score_mean,
+        "score_stdev": functional.softplus(misc[:, 1]) * SCALES.score_stdev,
+        "lead": misc[:, 2] * SCALES.lead,
+    }
+    return {name: _points(points, labels[name], HUBER) for name, points in said.items() if name in labels}
 
 
-def _square_errors(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
+def _square_errors(outputs: dict[str, Tensor], labels: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the losses of the squared short-term errors that a network predicts of itself."""
     shares = torch.softmax(outputs["outcome"].float()[:, :2], 1)
     said = {
-        "short_value": (shares[:, 0] - shares[:, 1], example.short_value),
-        "short_score": (outputs["misc"].float()[:, 0] * SCALES.score_mean, example.short_score),
+        "short_value": (shares[:, 0] - shares[:, 1], labels.get("short_value")),
+        "short_score": (outputs["misc"].float()[:, 0] * SCALES.score_mean, labels.get("short_score")),
     }
     found = {}
     for expected, (name, (own, label)) in zip(outputs["square_errors"].unbind(1), said.items(), strict=True):
@@ -178,7 +203,7 @@ def _square_errors(outputs: dict[str, Tensor], example: Example) -> dict[str, Te
             known = label.isfinite()
             square = (own.detach() - torch.where(known, label, 0.0)) ** 2
             each = functional.huber_loss(expected / SHORT_HUBERS[name], square / SHORT_HUBERS[name], reduction="none")
-            found[f"{name}_error"] = _mean(each, known)
+            found[f"{name}_error"] = mean_known(each, known)
     return found
 
 

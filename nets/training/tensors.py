@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from yomi.nets.data.batches import Batch
-from yomi.nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Array
+from yomi.nets.data.columns import MOVES, OWNER_SCALE, POINTS, UNKNOWN_OWNER, Array, kind_of
 from yomi.nets.data.symmetry import symmetries_of
 from yomi.nets.definitions.sparse import SparseInput
 from yomi.nets.metadata import LEVEL_SCALE, FeatureSet
@@ -22,24 +22,17 @@ WHOLE = slice(None)
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A batch in the form that network and losses need. Absent labels are None, unknown ones NaN."""
+    """A batch in the form that network and losses need."""
 
     # Inputs of the network: planes [B, C, N, N] and globals [B, G, 1, 1], or a SparseInput.
     inputs: tuple[Any, ...]
-    moves: Tensor  # int64[B, K]
-    weights: Tensor  # [B, K]
-    value: Tensor  # [B]
-    lead: Tensor | None = None
-    score_mean: Tensor | None = None
-    score_stdev: Tensor | None = None
-    short_value: Tensor | None = None
-    short_score: Tensor | None = None
-    komi: Tensor | None = None
-    ownership: Tensor | None = None  # [B, N * N], NaN if unknown
+    # The columns with labels, by name, in the network's symmetry: policy indices int64[B, K], their shares [B, K],
+    # points [B, N * N] in [-1, 1], numbers [B]. NaN is unknown. `value` contains the share of the search's value.
+    labels: dict[str, Tensor]
 
     @property
     def rows(self) -> int:
-        return len(self.value)
+        return len(self.labels["value"])
 
 
 class Decoder:
@@ -76,40 +69,24 @@ class Decoder:
     def example(self, batch: Batch, *, turned: bool = True, part: slice = WHOLE) -> Example:
         """Return a batch, or a part of it, on the device. Unless `turned`, no symmetry is applied."""
         columns = {name: self._tensor(array[part]) for name, array in batch.columns.items()}
-        moves = columns["policy_moves"].long()
-        ownership = columns.get("ownership")
-        if ownership is not None:
-            unknown = ownership == UNKNOWN_OWNER
-            ownership = (ownership.float() / OWNER_SCALE).masked_fill(unknown, float("nan"))
         chosen = self._symmetry(batch, columns, part) if turned else None
-        sources = None
+        seen = sources = None
         if chosen is not None:
             seen, sources = (table[chosen] for table in self._tables_of(batch.size))
-            moves = seen.gather(1, moves)
-            ownership = None if ownership is None else ownership.gather(1, sources)
         inputs: tuple[Any, ...]
         if self.encoder is None:
             inputs = self._dense(columns, batch.size, sources)
         else:
             inputs = (self._sparse(self.encoder, batch, part, sources),)
-        value = columns["value"].float()
-        if self.search_value and "search_value" in columns:
-            searched = columns["search_value"].float()
+        labels = {}
+        for name, column in columns.items():
+            if (kind := kind_of(name)) is not None and kind.is_label:
+                labels[name] = _label(column, kind.form, seen, sources)
+        if self.search_value and "search_value" in labels:
+            value, searched = labels["value"], labels["search_value"]
             mixed = value + self.search_value * (searched - value)
-            value = torch.where(searched.isnan(), value, mixed)
-        return Example(
-            inputs=inputs,
-            moves=moves,
-            weights=columns["policy_weights"].float(),
-            value=value,
-            lead=_optional(columns.get("lead")),
-            score_mean=_optional(columns.get("score_mean")),
-            score_stdev=_optional(columns.get("score_stdev")),
-            short_value=_optional(columns.get("short_value")),
-            short_score=_optional(columns.get("short_score")),
-            komi=_optional(columns.get("komi")),
-            ownership=ownership,
-        )
+            labels["value"] = torch.where(searched.isnan(), value, mixed)
+        return Example(inputs, labels)
 
     def _tensor(self, array: Array) -> Tensor:
         if array.dtype == np.uint16:
@@ -177,5 +154,11 @@ class Decoder:
         return self._tables[size]
 
 
-def _optional(tensor: Tensor | None) -> Tensor | None:
-    return None if tensor is None else tensor.float()
+def _label(column: Tensor, form: str, moves: Tensor | None, sources: Tensor | None) -> Tensor:
+    """Return a column with labels in a symmetry: the new index of each move, and the point that comes to each index."""
+    if form == MOVES:
+        return column.long() if moves is None else moves.gather(1, column.long())
+    if form == POINTS:
+        points = (column.float() / OWNER_SCALE).masked_fill(column == UNKNOWN_OWNER, float("nan"))
+        return points if sources is None else points.gather(1, sources)
+    return column.float()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -128,6 +129,35 @@ def test_a_search_of_ones_own_plays_as_documented(tmp_path: Path) -> None:
     assert settings["search"] == f"{tmp_path / 'cautious.py'}:cautious"
     assert settings["network"]["channels"] == 24
     assert settings["network"]["kind"] == "go"
+
+
+def test_losses_and_targets_of_ones_own_are_learned_as_documented(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs/LEARNING.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```python\n(# heads\.py: .*?)```", text, re.DOTALL)
+    (tmp_path / "heads.py").write_text(script)
+    network = ["--set", "network.kind=heads.py:Heads", "--set", "network.blocks=1", "--set", "network.channels=16"]
+    words = [*SETTINGS.split(), "--networks", "1", "--targets", "heads.py:reply", "--set", "loss.reply=0.3", *network]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    run = functools.partial(subprocess.run, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+    ended = run(command("go", *words, "--out", "run"))
+    assert ended.returncode == 0, ended.stderr
+    events = [json.loads(line) for line in (tmp_path / "run/journal.jsonl").read_text().splitlines()]
+    (found,) = [event["losses"] for event in events if event["event"] == "training"]
+    assert {"policy", "reply", "soft_policy", "total"} <= set(found)
+    assert found["soft_policy"] > found["policy"] / 2
+    assert games_in(tmp_path / "run") > 0
+    columns = open_dataset(tmp_path / "run/rows").shards[0].open()
+    assert (columns["own_reply_weights"].astype(float).sum(1) > 0.9).any()
+
+    config = tmp_path / "later.toml"
+    config.write_text(
+        '[network]\nkind = "heads.py:Heads"\nname = "later"\nblocks = 1\nchannels = 16\n'
+        '[data]\nfolders = ["run/rows"]\n[training]\nsteps = 3\nbatch = 16\n[loss]\nsoft_policy = 4\n'
+    )
+    trained = run([sys.executable, "-m", "yomi", "train", str(config), "--set", "loss.reply=1", "--out", "later"])
+    assert trained.returncode == 0, trained.stderr
+    assert (tmp_path / "later/later.bin.gz").exists()
+    assert "reply" in (tmp_path / "later/train.csv").read_text().splitlines()[0]
 
 
 def test_a_run_whose_network_is_damaged_goes_on_by_the_same_command(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from yomi.engine.shogi.records.csa import read_csa
 from yomi.engine.shogi.records.files import load_records
 from yomi.engine.shogi.records.packed import read_hcpe3
 from yomi.engine.shogi.selfplay import ShogiRecorder
-from yomi.nets.data.shards import UNKNOWN_OWNER, open_dataset
+from yomi.nets.data.columns import UNKNOWN_OWNER
+from yomi.nets.data.shards import open_dataset
 from yomi.nets.errors import NetworkError
 
 

@@ -15,6 +15,7 @@ from yomi.engine.learning import policies
 from yomi.engine.learning.policies import SearchResult
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.native.tree.report import CHILD_DTYPE
+from yomi.nets.python_file import define_function
 
 VALUE = 0.1
 
@@ -165,7 +166,7 @@ def test_what_is_proven_is_played_and_learned(search_by: str, proven: list[int])
         ("cautious", "expected one of puct, gumbel, or FILE.py:NAME, found 'cautious'"),
         ("no.py:cautious", "no file .*no.py found, expected one of Python"),
         ("own.py:bold", "no bold found, expected one of its names: cautious"),
-        ("own.py:cautious", "3 found, expected a function such as policies.puct"),
+        ("own.py:cautious", "3 found, expected a function"),
     ],
 )
 def test_a_search_that_is_none_is_refused(
@@ -177,8 +178,7 @@ def test_a_search_that_is_none_is_refused(
         policies.check_policy(search)
 
 
-def test_a_policy_of_a_file_has_its_classes_and_may_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "POLICIES", dict(policies.POLICIES))
+def test_a_policy_of_a_file_has_its_classes_and_may_move() -> None:
     source = """
 from __future__ import annotations
 import dataclasses
@@ -190,5 +190,5 @@ class Constants:
 def mine(*arguments):
     return Constants().scale
 """
-    policies.define_policy("/elsewhere/own.py:mine", source)  # as a node of a cluster does, without the file
+    define_function("/elsewhere/own.py:mine", source)  # as a node of a cluster does, without the file
     assert policies.find_policy("/elsewhere/own.py:mine")() == 2.0  # type: ignore[call-arg, comparison-overlap]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from yomi.engine.cli.games import GAMES, GO
@@ -16,11 +18,13 @@ from yomi.engine.go.record_files import load_records
 from yomi.engine.learning.journal import Event
 from yomi.engine.learning.loop import Tally
 from yomi.engine.learning.page import status_text
+from yomi.engine.learning.rows import rows_of
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import SelfPlayGame, Store
 from yomi.engine.learning.workers import SelfPlayWorker, Task
 from yomi.engine.options import Options
+from yomi.nets.errors import NetworkError
 from yomi.nets.settings import make_settings
 
 SETTINGS = make_settings(
@@ -141,6 +145,23 @@ def test_their_rows_are_learned_but_they_are_no_games_that_were_played(tmp_path:
     (record,) = (tmp_path / "games").iterdir()
     names = [each.black for each in load_records(record)]
     assert names.count("new reanalyzing") == sum(each.reanalyzed and len(each.rows["value"]) > 0 for each in games)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"mine": np.zeros(2)}, "column 'mine' found, expected a name that begins with own_"),
+        ({"own_mine": np.zeros(10**6)}, "column own_mine of shape (1000000,) found, expected"),
+    ],
+)
+def test_targets_that_are_no_columns_are_refused(column: dict[str, Any], message: str) -> None:
+    with selfplay("go", BEFORE, SETTINGS) as made:
+        (game, *_) = finished_by(made, 1, reanalyzed=False)
+        rows = rows_of(game, made.learnable, 0.0, made.rng, lambda *found: {"own_x": np.ones(len(found[2]))})
+        assert rows["own_x"].dtype == np.float16
+        assert len(rows["own_x"]) == len(rows["value"])
+        with pytest.raises(NetworkError, match=re.escape(message)):
+            rows_of(game, made.learnable, 0.0, made.rng, lambda *_: column)
 
 
 def test_the_same_seed_searches_the_same_games_anew() -> None:

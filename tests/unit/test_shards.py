@@ -111,6 +111,9 @@ def test_a_set_goes_on_only_with_the_same_sources(
         ("value", np.zeros(3, np.float16), "3 rows found, expected 4"),
         ("value", np.zeros(4, np.float64), "float64 found"),
         ("other", np.zeros(4, np.float16), "column 'other' found"),
+        ("own_moves", np.zeros((4, 2), np.uint16), "own_moves and own_weights of different shapes"),
+        ("own_points", np.zeros((4, 80), np.int8), "expected 81 a row"),
+        ("own_number", np.zeros((4, 2), np.float16), "another number of axes"),
     ],
 )
 def test_damage_is_found(name: str, array: Any, message: str, tmp_path: Path) -> None:

@@ -164,7 +164,9 @@ def test_policy_is_learned_over_legal_moves(dataset: Dataset) -> None:
     policy = lively()(*example.inputs)["policy"]
     legal = policy > ILLEGAL / 2
     rows = []
-    for row, (label, weight) in enumerate(zip(example.moves[:, 0], example.weights[:, 0], strict=True)):
+    for row, (label, weight) in enumerate(
+        zip(example.labels["policy_moves"][:, 0], example.labels["policy_weights"][:, 0], strict=True)
+    ):
         if weight and legal[row, label]:
             rows.append(-torch.log_softmax(policy[row][legal[row]], 0)[(legal[row].cumsum(0) - 1)[label]])
     found = losses.losses({"policy": policy}, example)["policy"]
@@ -174,7 +176,7 @@ def test_policy_is_learned_over_legal_moves(dataset: Dataset) -> None:
     assert table.values()["policy_loss"] == pytest.approx(found.item(), abs=1e-4)
     # a target that the search does not try counts nothing
     one = policy.detach().clone()
-    one[0, example.moves[0, 0]] = ILLEGAL
+    one[0, example.labels["policy_moves"][0, 0]] = ILLEGAL
     torch.testing.assert_close(losses.losses({"policy": one}, example)["policy"], torch.stack(rows[1:]).mean())
     table = Table()
     table.add(Judged(policy=one.numpy()), batch.columns)
@@ -212,10 +214,10 @@ def test_mirrored_boards_are_seen_the_same(dataset: Dataset) -> None:
     for example in (plain, turned):
         outputs = network(*example.inputs)
         values.append(outputs["value_logit"][:, 0])
-        share = torch.log_softmax(outputs["policy"], 1).gather(1, example.moves)
+        share = torch.log_softmax(outputs["policy"], 1).gather(1, example.labels["policy_moves"])
         losses_.append(share[:, 0])
     aside = torch.from_numpy(kings != 4)
-    assert (plain.moves != turned.moves).any()
+    assert (plain.labels["policy_moves"] != turned.labels["policy_moves"]).any()
     for first, second in (values, losses_):
         torch.testing.assert_close(first[aside], second[aside], atol=1e-5, rtol=1e-5)
         assert not torch.allclose(first[~aside], second[~aside], atol=1e-3)

@@ -112,10 +112,9 @@ def test_tensors_are_what_evaluators_see(name: str, tmp_path: Path) -> None:
         points, moves = symmetries.points[symmetry], symmetries.moves[symmetry]
         seen = turned.inputs[0][row].flatten(1).numpy()
         np.testing.assert_array_equal(seen[:, points], plain.inputs[0][row].flatten(1).numpy())
-        assert turned.moves[row].tolist() == moves[batch.columns["policy_moves"][row]].tolist()
-        assert plain.ownership is not None
-        assert turned.ownership is not None
-        np.testing.assert_array_equal(turned.ownership[row].numpy()[points], plain.ownership[row].numpy())
+        assert turned.labels["policy_moves"][row].tolist() == moves[batch.columns["policy_moves"][row]].tolist()
+        owners = turned.labels["ownership"][row].numpy()
+        np.testing.assert_array_equal(owners[points], plain.labels["ownership"][row].numpy())
 
 
 def test_losses_know_what_is_not_known(tmp_path: Path) -> None:
@@ -124,25 +123,26 @@ def test_losses_know_what_is_not_known(tmp_path: Path) -> None:
     searched = source.batch(0).columns["search_value"].astype(np.float32)
     value = source.batch(0).columns["value"].astype(np.float32)
     mixed = np.where(np.isnan(searched), value, (value + searched) / 2)
-    np.testing.assert_allclose(example.value.numpy(), mixed)
-    policy = torch.full((16, 26), -20.0).scatter(1, example.moves, torch.log(example.weights))
+    np.testing.assert_allclose(example.labels["value"].numpy(), mixed)
+    shares = torch.log(example.labels["policy_weights"])
+    policy = torch.full((16, 26), -20.0).scatter(1, example.labels["policy_moves"], shares)
     perfect = {
         "policy": policy,
-        "score": (example.lead - example.komi)[:, None],
-        "value": example.value[:, None],
+        "score": (example.labels["lead"] - example.labels["komi"])[:, None],
+        "value": example.labels["value"][:, None],
         "misc": torch.stack([9 * value_of(example) / 20, torch.log(torch.expm1(torch.full((16,), 0.25)))], 1),
-        "ownership": 20.0 * torch.nan_to_num(example.ownership),
+        "ownership": 20.0 * torch.nan_to_num(example.labels["ownership"]),
     }
-    perfect["misc"] = torch.cat([perfect["misc"], (example.lead / 20)[:, None], torch.zeros(16, 1)], 1)
+    perfect["misc"] = torch.cat([perfect["misc"], (example.labels["lead"] / 20)[:, None], torch.zeros(16, 1)], 1)
     found = losses.losses(perfect, example)
     entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
     assert found["policy"].item() == pytest.approx(entropy, abs=1e-3)
     for name in ("score", "value", "lead", "score_mean", "score_stdev", "ownership"):
         assert found[name].item() == pytest.approx(0.0, abs=1e-3), name
     nothing = {"policy": torch.zeros(16, 26, requires_grad=True), "value": torch.zeros(16, 1, requires_grad=True)}
-    example.value[:] = float("nan")
-    example.weights[:] = 0.0
-    total = losses.total(losses.losses(nothing, example), LossConfig())
+    example.labels["value"][:] = float("nan")
+    example.labels["policy_weights"][:] = 0.0
+    total = losses.total(losses.losses(nothing, example), dataclasses.asdict(LossConfig()))
     total.backward()
     assert total.item() == 0.0
     assert all(torch.isfinite(each.grad).all() for each in nothing.values())
@@ -152,7 +152,7 @@ def test_losses_know_what_is_not_known(tmp_path: Path) -> None:
 def test_points_of_a_score_are_owned(side: int, tmp_path: Path) -> None:
     source = BatchSource([make_set(tmp_path, "cosumi-3", (5,))], "train", 16, 1)
     example = Decoder(source.features, torch.device("cpu"), "none", 1, 0.0).example(source.batch(0))
-    ownership = example.ownership.numpy()
+    ownership = example.labels["ownership"].numpy()
     known = np.isfinite(ownership).all(1)
     assert 0 < known.sum() < 16  # make_set leaves some owners unknown
     points = np.random.default_rng(1).normal(0.0, 20.0, (16, side, side)).astype(np.float32)
@@ -169,7 +169,7 @@ def test_points_of_a_score_are_owned(side: int, tmp_path: Path) -> None:
 
 def value_of(example: Any) -> Any:
     """Return the result's sign of each row: the score's labels were made of it."""
-    return torch.sign(example.score_mean)
+    return torch.sign(example.labels["score_mean"])
 
 
 def state_of(trainer: Any) -> dict[str, Any]:

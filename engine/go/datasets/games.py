@@ -40,7 +40,8 @@ from yomi.native.go.rules import MAX_HISTORY
 from yomi.native.go.scratch import SCRATCH_DTYPE
 from yomi.native.go.stones import write_stones
 from yomi.nets.arrays import read_npz
-from yomi.nets.data.shards import COLUMNS, UNKNOWN_OWNER, widths
+from yomi.nets.data.columns import COLUMNS
+from yomi.nets.data.shards import widths
 from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.files import atomic_writer, remove_drafts, source_digest
 from yomi.nets.metadata import FeatureSet
@@ -318,12 +319,8 @@ def blank_columns(features: FeatureSet, size: int, rows: int, moves: int, *, jud
 
 
 def _blank(name: str, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
-    dtype = COLUMNS[name][0]
-    if name == "ownership":
-        return np.full(shape, UNKNOWN_OWNER, dtype)
-    if dtype is np.float16 and name not in ("policy_weights", "globals"):
-        return np.full(shape, np.nan, dtype)
-    return np.zeros(shape, dtype)
+    kind = COLUMNS[name]
+    return np.full(shape, kind.unknown, kind.dtype)
 
 
 class Scratch(threading.local):

@@ -41,7 +41,7 @@ from yomi.native.bound_kernels import Calls
 from yomi.native.go.planes import symmetry_table
 from yomi.native.go.spec import go_spec
 from yomi.native.tree.arrays import Batch
-from yomi.nets.data.shards import OWNER_SCALE
+from yomi.nets.data.columns import OWNER_SCALE
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.outputs import Outputs, has_no_result, post_process
 
