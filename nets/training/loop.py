@@ -201,7 +201,7 @@ class Trainer:
         # 0 means no limit.
         ends = (settings.steps, stop_at, self.source.steps and self.begun + self.source.steps)
         last = min((end for end in ends if end), default=sys.maxsize)
-        extra = ("learning_rate", "positions_per_second", "total", *self.weights)
+        extra = ("learning_rate", "positions_per_second", "total", *vars(self.weights))
         log = CsvLog(self.folder / "train.csv", extra, self.step) if group.is_first else None
         tests = CsvLog(self.folder / "test.csv", tuple(NAMES), self.step) if group.is_first else None
         means = _Means(group)

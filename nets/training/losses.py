@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import torch
@@ -99,21 +100,22 @@ def _missed_share(found: Tensor, wanted: Tensor) -> Tensor:
 
 
 # Returns the loss to minimize, a scalar, from the mean losses by name, their weights, the outputs and the labels.
-Weights: TypeAlias = Mapping[str, float]
-Total: TypeAlias = Callable[[dict[str, Tensor], Weights, dict[str, Tensor], Example], Tensor]
+Total: TypeAlias = Callable[[dict[str, Tensor], SimpleNamespace, dict[str, Tensor], Example], Tensor]
 
 
-def weighted(found: dict[str, Tensor], weights: Weights, outputs: dict[str, Tensor], example: Example) -> Tensor:
+def weighted(
+    found: dict[str, Tensor], weights: SimpleNamespace, outputs: dict[str, Tensor], example: Example
+) -> Tensor:
     """Return the sum of the losses by their weights: the loss of a training that sets no other."""
     return total(found, weights)
 
 
-def total(found: dict[str, Tensor], weights: Weights) -> Tensor:
-    return torch.stack([weights[name] * loss for name, loss in found.items()]).sum()
+def total(found: dict[str, Tensor], weights: SimpleNamespace) -> Tensor:
+    return torch.stack([getattr(weights, name) * loss for name, loss in found.items()]).sum()
 
 
-def loss_weights(config: Config, network: Network) -> dict[str, float]:
-    """Return the weights of all losses by name.
+def loss_weights(config: Config, network: Network) -> SimpleNamespace:
+    """Return the weights of all losses as attributes.
 
     Raises:
         NetworkError: [loss] names no loss of the network, or a weight is no number of at least 0.
@@ -124,7 +126,7 @@ def loss_weights(config: Config, network: Network) -> dict[str, float]:
             raise NetworkError(f"[loss] {name} found, expected one of {', '.join(weights)}")
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0.0 <= weight < math.inf:
             raise NetworkError(f"[loss] {name} = {weight!r} found, expected a number of at least 0")
-    return {**weights, **config.own_losses}
+    return SimpleNamespace(**{**weights, **config.own_losses})
 
 
 def mean_known(each: Tensor, known: Tensor) -> Tensor:

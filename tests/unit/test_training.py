@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -142,7 +143,7 @@ def test_losses_know_what_is_not_known(tmp_path: Path) -> None:
     nothing = {"policy": torch.zeros(16, 26, requires_grad=True), "value": torch.zeros(16, 1, requires_grad=True)}
     example.labels["value"][:] = float("nan")
     example.labels["policy_weights"][:] = 0.0
-    total = losses.total(losses.losses(nothing, example), dataclasses.asdict(LossConfig()))
+    total = losses.total(losses.losses(nothing, example), SimpleNamespace(**dataclasses.asdict(LossConfig())))
     total.backward()
     assert total.item() == 0.0
     assert all(torch.isfinite(each.grad).all() for each in nothing.values())
