@@ -58,7 +58,7 @@ def compile_gather() -> None:
 def compile_tree() -> None:
     """Compile all kernels of the search tree except `gather`. All games share them."""
     from yomi.native.bound_kernels import NO_CALLS, store
-    from yomi.native.tree import evaluation, expansion, memory, report, search, searcher
+    from yomi.native.tree import evaluation, expansion, halving, memory, report, search, searcher
     from yomi.native.tree.buffers import example_arguments
 
     tree, worker, batch, calls = example_arguments()
@@ -69,7 +69,9 @@ def compile_tree() -> None:
     searcher.advance(task, 0, 1, NO_CALLS.table, 1)
     owners, flags = np.zeros(1, np.int64), np.zeros(1, np.bool_)
     searcher.advance_all(task[None], owners, 0, 1, flags, flags, NO_CALLS.table, 1)
-    report.root_children(tree, np.zeros(1, report.CHILD_DTYPE))
+    children, by_move = np.zeros(1, report.CHILD_DTYPE), np.zeros((3, 1))
+    report.root_children(tree, children)
+    halving.rank_moves(children, by_move[0], by_move[1], 0.0, 0.1, 50.0, np.zeros(1, np.int64), by_move[2])
     report.most_visited_path(tree, 0, np.zeros(8, np.uint16), *np.zeros((2, 8), np.uint32))
     report.restore_root_order(tree)
     report.find_child(tree, 0)

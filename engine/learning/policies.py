@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.search.read_tree import draw, wanted_weights
+from yomi.native.tree.halving import rank_moves
 from yomi.nets.python_file import check_function, find_function, is_in_file
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ class SearchResult:
     surprise: float
 
 
-PROVEN = 1e6  # added to the logit of a proven win, subtracted for a proven loss: outweighs everything else
 # Arguments: search with its root set, settings, random generator, visits, temperature, full search or cheap.
 Policy: TypeAlias = "Callable[[GameSearch, SelfPlaySettings, np.random.Generator, int, float, bool], Searching]"
 Searching: TypeAlias = "Generator[None, None, SearchResult]"
@@ -86,17 +86,20 @@ def gumbel(
 ) -> Searching:
     """Search by sequential halving over moves sampled without replacement. The target is the improved policy.
 
-    Danihelka et al., Policy improvement by planning with Gumbel (ICLR 2022), with their constants. A cheap search works
-    in the same way, since its move is not worse for it.
+    Danihelka et al., Policy improvement by planning with Gumbel (ICLR 2022). A cheap search works in the same way:
+    its move is not worse for it.
     """
     yield from _expand(search)
     search.prepare()
-    priors = _priors(search)
-    moves = np.fromiter(priors, np.int64, len(priors))
-    logits = np.log(np.maximum(np.fromiter(priors.values(), np.float64, len(priors)), 1e-9))
-    drawn = logits + rng.gumbel(size=len(moves)) * (temperature > 0.0)
-    left = np.argsort(-drawn)[: min(settings.considered, len(moves), max(2, visits // 2))]
-    own_value = search.value
+    children = search.children()
+    moves = children["move"].astype(np.int64)
+    logits = np.zeros(int(moves.max()) + 1)  # by move, as the two below
+    logits[moves] = np.log(np.maximum(children["prior"].astype(np.float64), 1e-9))
+    drawn, improved = logits.copy(), logits.copy()
+    if temperature > 0.0:
+        drawn[moves] += rng.gumbel(size=len(moves))
+    left = moves[np.argsort(-drawn[moves])][: min(settings.considered, len(moves), max(2, visits // 2))]
+    constants = search.value, settings.value_scale, settings.value_visits
     search.set(halving=True)
     budget = visits - search.visits
     phases = max(1, math.ceil(math.log2(len(left))))
@@ -105,21 +108,18 @@ def gumbel(
         if len(left) == 1:
             playouts = budget
         if playouts > 0:
-            search.allow(moves[left])
+            search.allow(left)
             search.search(playouts)
             yield
             budget -= playouts
-        counts, values, proven = _by_move(search.children(), moves)
-        sigma = _sigma(counts, _completed(counts, values, logits, own_value)) + PROVEN * proven
-        left = left[np.argsort(-(drawn + sigma)[left])][: max(1, math.ceil(len(left) / 2))]
+        rank_moves(search.children(), logits, drawn, *constants, left, improved)
+        left = left[: max(1, math.ceil(len(left) / 2))]
     search.allow(None)
     search.set(halving=False)
-    improved = logits + sigma
-    target = np.exp(improved - improved.max())
+    target = np.exp(improved[moves] - improved[moves].max())
     target /= target.sum()
-    chosen = int(moves[left[0]])
-    surprise = float(np.sum(target * (np.log(np.maximum(target, 1e-9)) - logits)))
-    return SearchResult(chosen, search.value, search.score, search.visits, moves, target, max(0.0, surprise))
+    surprise = float(np.sum(target * (np.log(np.maximum(target, 1e-9)) - logits[moves])))
+    return SearchResult(int(left[0]), search.value, search.score, search.visits, moves, target, max(0.0, surprise))
 
 
 POLICIES: dict[str, Policy] = {"puct": puct, "gumbel": gumbel}
@@ -185,32 +185,3 @@ def _without_forced(children: npt.NDArray[Any], factor: float, forced: float) ->
     pruned: FloatArray = np.minimum(counts, np.maximum(wanted, unforced))
     pruned[(pruned <= 1.0) & (pruned < pruned.max())] = 0.0
     return pruned
-
-
-def _by_move(children: npt.NDArray[Any], moves: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return visits, utility and proven result (1: win, -1: loss) of `moves`, in their order."""
-    order = np.argsort(children["move"])
-    place = order[np.searchsorted(children["move"][order], moves)]
-    visits, proven = (children[name][place].astype(np.float64) for name in ("visits", "proven"))
-    return visits, children["utility"][place], proven
-
-
-def _completed(counts: FloatArray, values: FloatArray, logits: FloatArray, own_value: float) -> FloatArray:
-    """Return the values of all moves. Unvisited ones get a mixture of the values of the root and the visited ones."""
-    visited = counts > 0.0
-    if not visited.any():
-        return np.full(len(counts), own_value)
-    prior = np.exp(logits)
-    weighted = float(np.sum(prior[visited] * values[visited]) / np.sum(prior[visited]))
-    total = counts.sum()
-    completed: FloatArray = np.where(visited, values, (own_value + total * weighted) / (1.0 + total))
-    return completed
-
-
-def _sigma(counts: FloatArray, values: FloatArray) -> FloatArray:
-    """Return the term that values in [-1, 1] add to logits: 0.1 * (50 + max visits) * (value + 1) / 2."""
-    # mctx also stretches each position's values to [0, 1], but early values are noise. On 15,000 rows of Othello 6x6
-    # from nothing, stretching scored 0.36 against one network, the paper's scale of 1 for Go and chess 0.47, and this
-    # scale 0.67 (one run each).
-    scale = 0.1 * (50.0 + float(counts.max()))
-    return scale * (values + 1.0) / 2.0

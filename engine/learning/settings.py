@@ -44,6 +44,8 @@ class SelfPlaySettings:
     forced_playouts: float = _number(2.0, 0, None, "force sqrt(X * prior * visits) visits of each tried root move",
                                      more="The policy target leaves them out.")
     considered: int = _number(16, 2, None, "gumbel: compare this many moves")
+    value_scale: float = _number(0.1, 0, None, "gumbel: weigh values against the policy with this factor (c_scale)")
+    value_visits: float = _number(50.0, 0, None, "gumbel: add this to the visits in that weight (c_visit)")
     temperature: float = _number(0.8, 0, None, "choose moves by visits with this temperature at the start of a game")
     end_temperature: float = _number(0.15, 0, None, "choose moves with this temperature late in a game")
     half_life: float = _number(0.0, 0, None, "halve the temperature difference every X moves; 0: the board size")
