@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from yomi.engine.default_network import is_bundled, named_file, network_fault
 from yomi.engine.learning.settings import LearnSettings, training_tables
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import TABLE
+from yomi.nets.errors import NetworkError
 from yomi.nets.python_file import is_in_file
 from yomi.nets.settings import make_settings, rows_of
 from yomi.nets.text import read_toml, set_keys
@@ -269,21 +270,50 @@ def _make_loop(
         beside=count > 0,
         engines=engines,
         matches=matches,
-        adapt=functools.partial(_adapted, game, {}),
+        adapt=functools.partial(_adapted, game, {}, _own_network(network), say),
     )
 
 
-def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> Options:
+def _own_network(network: Mapping[str, Any]) -> str:
+    """Return the kind of a network of the user's own, or an empty text."""
+    kind: str = network["kind"]
+    return kind if is_in_file(kind) else ""
+
+
+def _check_own_network(game: Game[Any, Any], own: str, say: Say, options: Options) -> None:
+    """Check the outputs of a user's network before the workers start, and report who computes it.
+
+    Raises:
+        CliError: the game cannot use the network.
+    """
+    from yomi.engine.evaluators.base import EvaluatorError
+    from yomi.engine.evaluators.devices import CPU, device_of
+    from yomi.engine.evaluators.load import load
+
+    assert options.net is not None
+    try:
+        evaluator = load(game.formats, options.net, game.board_size(options), CPU, keep=False)
+    except (NetworkError, EvaluatorError) as error:
+        raise CliError(f"{own}: {error}") from None
+    evaluator.close()
+    if evaluator.fallback_reason and device_of(options).is_cpu:
+        say(f"{own}: {evaluator.backend} computes it, in fp32. yomi's kernels cannot: {evaluator.fallback_reason}")
+
+
+def _adapted(game: Game[Any, Any], found: dict[str, str], own: str, say: Say, options: Options) -> Options:
     """Return options with the device's fastest precision for the networks of the run.
 
     `found` caches the result. Networks are not compared with fp32, which would take seconds for every new network: ten
-    on a GPU, where each process compares.
+    on a GPU, where each process compares. The first network of kind `own` is checked.
     """
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.evaluators.devices import device_of
     from yomi.engine.evaluators.load import fastest_precision
 
     device = device_of(options)
+    if own and options.net is not None and "own" not in found:
+        found["own"] = own
+        _check_own_network(game, own, say, options)
     if options.precision != "auto" or options.net is None:
         return options
     if "precision" not in found:

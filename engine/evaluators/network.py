@@ -86,7 +86,7 @@ class Format(FileFormat):
     """Writes logits, values and ownership of a batch. Its arguments are `arguments`; all numbers are float32."""
     decode_rows: ClassVar[Any]
     """The kernel of `decode`: rows, then the same arguments. The network's numbers may be float16, as uint16."""
-    is_checked: ClassVar[bool] = True
+    is_checked: bool = True
     """Whether other files may have the same form by chance, so that the outputs are checked after loading."""
 
     feeds: tuple[Feed, ...]  # the first ones are the arrays of `encode`, in this order; the others are zeros

@@ -58,7 +58,6 @@ class KataGo(Format):
 
     title = f"a network for Go with the features {KATAGO_FEATURES}"
     decode, decode_rows = whole_outputs.decode, staticmethod(whole_outputs.decode_rows)
-    is_checked = False
     feature_set = KATAGO_FEATURES
     outputs = ("policy", "value", "misc", "ownership")
 
@@ -66,6 +65,7 @@ class KataGo(Format):
         self.path = path
         self.kind = kind
         self.size = size
+        self.is_checked = kind is not NetworkKind.KATAGO  # an ONNX file may compute anything
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: BoardSize) -> Self | None:
@@ -83,8 +83,8 @@ class KataGo(Format):
         misc = 6 if self._scales[3] > 0.0 else 4  # channels that the decoder reads
         if info.misc_channels < misc or info.policy_channels < 1:
             raise NetworkError(
-                f"{self.path}: {info.policy_channels} policy and {info.misc_channels} misc channels found, "
-                f"expected at least 1 and {misc}"
+                f"{self.path}: {info.policy_channels} policy and {info.misc_channels} misc channels found, expected "
+                f"at least 1 and {misc} (a network of your own has the outputs policy, outcome, misc and ownership)"
             )
         numbers = GLOBAL_CHANNELS + (META_CHANNELS if info.meta_input else 0)
         self.feeds = Feed("spatial", (SPATIAL_CHANNELS, rows, columns)), Feed("global", (numbers,))

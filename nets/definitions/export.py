@@ -22,7 +22,7 @@ from yomi.nets.definitions.catalog import NETWORKS
 from yomi.nets.definitions.go import GoNetwork
 from yomi.nets.definitions.katago import to_katago
 from yomi.nets.definitions.sparse import SparseNetwork, export_sparse
-from yomi.nets.errors import NetworkError
+from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.files import write_atomically
 from yomi.nets.graph_builder import GraphBuilder
 from yomi.nets.installation import missing_line
@@ -198,6 +198,10 @@ def export_by_torch(network: Network, name: str, training: Mapping[str, str]) ->
     planes, globals_ = torch.zeros(2, features.planes, side, side), torch.zeros(2, features.extras, 1, 1)
     with torch.no_grad():
         outputs = network(planes, globals_)
+    if not isinstance(outputs, dict):
+        raise NetworkError(
+            f"{name}: outputs of type {type(outputs).__name__} found, expected a dict of tensors by name"
+        )
     # Go networks with these outputs get the form of converted KataGo networks.
     katago = features.name == KATAGO_FEATURES and set(outputs) >= _KATAGO_OUTPUTS
     names = _KATAGO_NAMES if katago else DLSHOGI_NAMES if features.name.startswith("dlshogi") else {}
@@ -220,17 +224,21 @@ def export_by_torch(network: Network, name: str, training: Mapping[str, str]) ->
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch warns of its own future changes
         path = Path(folder) / "net.onnx"
-        torch.onnx.export(
-            _Named(network, list(outputs), katago=katago),
-            tuple(sample for _, sample, _ in inputs),
-            path,
-            input_names=[names.get(kind, kind) for kind, _, _ in inputs],
-            output_names=[names.get(kind, kind) for kind in outputs],
-            dynamic_shapes=tuple(shape for _, _, shape in inputs),
-            dynamo=True,
-            external_data=False,
-            verbose=False,
-        )
+        try:
+            torch.onnx.export(
+                _Named(network, list(outputs), katago=katago),
+                tuple(sample for _, sample, _ in inputs),
+                path,
+                input_names=[names.get(kind, kind) for kind, _, _ in inputs],
+                output_names=[names.get(kind, kind) for kind in outputs],
+                dynamic_shapes=tuple(shape for _, _, shape in inputs),
+                dynamo=True,
+                external_data=False,
+                verbose=False,
+            )
+        except torch.onnx.OnnxExporterError as error:
+            why = one_line(str(error.__cause__ or error))
+            raise NetworkError(f"{name}: PyTorch cannot export it to ONNX: {why}") from error
         model = onnx.load(path)
     onnx.helper.set_model_props(model, info.to_props())
     return model
@@ -265,7 +273,8 @@ def export_file(network: Network, name: str, folder: Path, training: Mapping[str
 
 
 def _to_onnx(network: Network, name: str, training: Mapping[str, str]) -> onnx.ModelProto:
-    # Our kernels read only what our exporter writes.
-    if type(network) in NETWORKS.values() or can_export(network):
-        return export_onnx(network, name, training)
-    return export_by_torch(network, name, training)
+    # Our kernels read only what our exporter writes. Own networks for Go need the form of KataGo's, which it does not.
+    own = type(network) not in NETWORKS.values()
+    if own and (network.feature_set == KATAGO_FEATURES or not can_export(network)):
+        return export_by_torch(network, name, training)
+    return export_onnx(network, name, training)

@@ -110,7 +110,25 @@ def test_a_network_of_ones_own_plays_on_a_processor(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "network 2 (" in ended.stderr
     assert "is lost" not in ended.stderr
+    assert "/mine.py:Net: onnxruntime computes it, in fp32. yomi's kernels cannot: it is an ONNX file" in ended.stderr
     assert len(list((tmp_path / "run/networks").glob("*.onnx"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("policy = policy", "onnx: policy (1, 1, 9) found, expected 10 numbers a row"),
+        ("return policy", "yomi-learn: outputs of type Tensor found, expected a dict of tensors by name"),
+    ],
+)
+def test_a_network_of_ones_own_is_checked_before_the_games(line: str, message: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript", reason="needs onnxscript (extra train)")
+    (tmp_path / "mine.py").write_text(re.sub("policy = torch.cat.*", line, OWN))
+    words = [*SETTINGS.split(), "--set", f"network.kind={tmp_path}/mine.py:Net", "--out", str(tmp_path / "run")]
+    ended = subprocess.run(command("go", *words), capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert message in ended.stderr.splitlines()[-1]
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_search_of_ones_own_plays_as_documented(tmp_path: Path) -> None:

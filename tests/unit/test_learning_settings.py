@@ -119,9 +119,9 @@ def test_networks_of_a_run_on_a_gpu_are_not_compared_with_fp32(
 
     monkeypatch.setattr(devices, "find_gpus", find)
     options = Options(device="cuda", net="network.bin.gz")
-    assert _adapted(GO, {}, options).precision == precision
+    assert _adapted(GO, {}, "", print, options).precision == precision
     options.set("precision", "fp32")
-    assert _adapted(GO, {}, options).precision == "fp32"
+    assert _adapted(GO, {}, "", print, options).precision == "fp32"
 
 
 def test_keys_are_set_without_a_file(tmp_path: Path) -> None:
