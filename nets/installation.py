@@ -21,6 +21,7 @@ EXTRA_OF = {
     "tensorrt": "tensorrt",
     "pycuda": "pycuda",
     **dict.fromkeys(("torch", "onnxscript"), "train"),
+    "tensorboard": "tensorboard",
     "matplotlib": "plot",
     "shtab": "completion",
     **dict.fromkeys(("fastapi", "uvicorn", "pydantic", "starlette", "segno"), "web"),

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from yomi.engine.clients.spec import EngineSpec
     from yomi.engine.game import Game, Say
     from yomi.engine.learning.cluster import ClusterOptions
+    from yomi.engine.learning.figures import Figures
     from yomi.engine.learning.loop import Goal, Loop
+    from yomi.engine.learning.store import Store
     from yomi.engine.learning.workers import Workers
     from yomi.engine.options import Options
 
@@ -80,6 +82,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument("--anchor", dest="anchors", action="append", default=[], metavar="ENGINE", help=text)
         text = "end when the newest network wins this share against an anchor: uniform 0.9"
         child.add_argument("--until", nargs=2, metavar=("ANCHOR", "SHARE"), help=text)
+        text = "also write figures for TensorBoard, in the run's folder tensorboard"
+        child.add_argument("--tensorboard", action="store_true", help=text)
         _add_cluster(child)
         add_flags(child, COMMAND, game)
         add_options(child, game, leave_out=set(TABLE) - set(BOARD), defaults=game.defaults.get(COMMAND, {}))
@@ -112,7 +116,13 @@ def run(args: argparse.Namespace) -> int:
     return learn(args, options)
 
 
-def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any = None) -> int:
+def learn(
+    args: argparse.Namespace,
+    options: Options,
+    say: Say = say,
+    total: Any = None,
+    on_generation: Callable[[Figures], None] = lambda figures: None,
+) -> int:
     """Learn until the goal or a signal, and return the exit status.
 
     Args:
@@ -120,6 +130,7 @@ def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any
         options: the engine's.
         say: receives lines of progress.
         total: makes the loss to minimize (yomi.nets.training.losses.Total); None for the weighted sum.
+        on_generation: see Loop.
 
     Raises:
         OptionError, LearningError, NetworkError, EvaluatorError, OSError, CliError: the run cannot start or continue.
@@ -128,6 +139,8 @@ def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any
 
     for package in ("torch", "onnx"):
         require_package(package, "learning")
+    if args.tensorboard:
+        require_package("tensorboard", "--tensorboard")
     game = GAMES[args.game]
     given = {name: getattr(args, PREFIX + name) for name in SETTINGS}
     settings = make_settings(LearnSettings, {name: value for name, value in given.items() if value is not None})
@@ -142,7 +155,7 @@ def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any
             {"net": options.net}
         )
     prepare(game, options, say, learning=True)
-    loop = _make_loop(args, game, options, settings, tables, engines, say, total)
+    loop = _make_loop(args, game, options, settings, tables, engines, say, total, on_generation)
 
     def stop() -> None:
         say("stopping; the same command continues")
@@ -150,13 +163,14 @@ def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any
 
     is_main = threading.current_thread() is threading.main_thread()  # only this thread may handle signals
     signals = stopped_by_a_signal(stop) if is_main else contextlib.nullcontext(lambda: 0)
-    with signals as stopped, _mirrored(args.mirror, loop.store.folder, say):
+    with signals as stopped, _mirrored(args.mirror, loop.store.folder, say), _tensorboard(args.tensorboard, loop.store):
         loop.run(goal)
     return 128 + stopped() if stopped() else 0
 
 
 def _show_status(folders: Sequence[Path], page: Path | None) -> int:
-    from yomi.engine.learning.page import status_text, write_comparison, write_page
+    from yomi.engine.learning.figures import comparison_text
+    from yomi.engine.learning.page import short_names, status_text, write_comparison, write_page
     from yomi.engine.learning.store import Store
 
     for folder in folders:
@@ -165,6 +179,8 @@ def _show_status(folders: Sequence[Path], page: Path | None) -> int:
     for folder in folders:
         echo(status_text(folder) if len(folders) == 1 else f"{folder}\n{status_text(folder)}")
         write_page(folder)
+    if len(folders) > 1:
+        echo(comparison_text(folders, short_names(folders)))
     if len(folders) > 1 or page is not None:
         page = page or Path(RUNS_PAGE)
         write_comparison(folders, page)
@@ -209,6 +225,7 @@ def _make_loop(
     engines: Sequence[EngineSpec],
     say: Say,
     total: Any,
+    on_generation: Callable[[Figures], None],
 ) -> Loop:
     from yomi.engine.learning.cluster import LOCAL, Cluster, RayWorkers
     from yomi.engine.learning.loop import Loop
@@ -271,6 +288,7 @@ def _make_loop(
         engines=engines,
         matches=matches,
         adapt=functools.partial(_adapted, game, {}, _own_network(network), say),
+        on_generation=on_generation,
     )
 
 
@@ -339,6 +357,18 @@ def _mirrored(url: str | None, folder: Path, say: Say) -> Iterator[None]:
     mirror = Mirror(folder, url, say)
     mirror.start()
     with contextlib.closing(mirror):
+        yield
+
+
+@contextlib.contextmanager
+def _tensorboard(wanted: bool, store: Store) -> Iterator[None]:
+    if not wanted:
+        yield
+        return
+    from yomi.engine.learning.figures import TensorBoard
+
+    with contextlib.closing(TensorBoard(store.folder / "tensorboard")) as board:
+        store.journal.listeners.append(board.add)
         yield
 
 

@@ -32,12 +32,17 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from yomi.engine.learning.figures import comparison_text
     from yomi.engine.learning.page import short_names, write_runs
+    from yomi.engine.learning.store import Store
 
     now = time.time()
     shown = [_data(folder, name, now) for folder, name in zip(args.folders, short_names(args.folders), strict=True)]
+    learned = [folder for folder in args.folders if (folder / Store.SETTINGS).exists()]
     for folder, data in zip(args.folders, shown, strict=True):
         echo((f"{folder}\n" if len(shown) > 1 else "") + data["text"].rstrip())
+    if len(learned) > 1:
+        echo(comparison_text(learned, short_names(learned)))
     if args.html is not None:
         write_runs(shown, args.html, now)
         echo(f"written to {args.html}")

@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.listeners: list[Callable[[Event], None]] = []  # called with each event that `append` has written
 
     def append(self, event: str, /, **fields: object) -> None:
         """Append an event. It is not flushed to the disk, but survives a kill.
@@ -84,6 +85,8 @@ class Journal:
                 append_object(file, found)
         except OSError as error:
             raise LearningError(f"{self.path}: {error.strerror}") from None
+        for listener in self.listeners:
+            listener(found)
 
     def read(self) -> list[Event]:
         """Return all events, oldest first, without an incomplete last line; none if there is no file.

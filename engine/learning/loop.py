@@ -19,6 +19,7 @@ from yomi import __version__
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.game import Game
+from yomi.engine.learning.figures import Figures, GenerationFigures
 from yomi.engine.learning.journal import EARLIER, newest_shares
 from yomi.engine.learning.opponents import FailureLimit
 from yomi.engine.learning.page import LATEST, write_page
@@ -94,6 +95,7 @@ class Loop:
         engines: Sequence[EngineSpec] = (),
         matches: Matches = play_match,
         adapt: Callable[[Options], Options] = lambda options: options,
+        on_generation: Callable[[Figures], None] = lambda figures: None,
     ) -> None:
         """Connect the parts.
 
@@ -109,6 +111,8 @@ class Loop:
             engines: further anchors of the ladder.
             matches: plays the matches of gate and ladder.
             adapt: completes the options of players with a network.
+            on_generation: called with the figures of each generation after its training, gate and ladder, on the thread
+                that trains. Its exceptions end the run.
         """
         self.game, self.options, self.settings, self.store = game, options, settings, store
         self.workers, self._make_learner, self.say, self._concurrent = workers, make_learner, say, beside
@@ -116,6 +120,8 @@ class Loop:
             **{name: replace(options, net=None, evaluator=name) for name in default_anchors(game)},
             **{spec.name: spec for spec in engines},
         }
+        self._figures, self._on_generation = GenerationFigures(), on_generation
+        store.journal.listeners.append(self._figures.add)
         self._shares = newest_shares(store.journal.read())
         self._failure_limit = FailureLimit()
         self._matches, self._adapt = matches, adapt
@@ -294,6 +300,7 @@ class Loop:
         if settings.ladder and generation % settings.ladder_every == 0:
             self._play_ladder(name, generation)
         self.store.tidy(settings.keep * 2**30, window)
+        self._on_generation(self._figures.take(generation))
 
     def _passes_gate(self, name: str, generation: int) -> bool:
         best, games = self.store.state.network, self.settings.gate

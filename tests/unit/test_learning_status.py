@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from yomi.engine.cli.main import main
+from yomi.engine.learning.figures import GenerationFigures, TensorBoard
 from yomi.engine.learning.journal import NAME, PARTS, Event, Journal, LearningError, Progress, ratings
 from yomi.engine.learning.page import (
     LATEST,
@@ -327,12 +328,23 @@ def test_runs_are_laid_over_each_other(
     for name in ("one", "two"):
         shutil.copytree(folder, parent / name / "learn-go")
         (parent / name / "learn-go" / "settings.json").write_text("{}")
+    journal = parent / "two" / "learn-go" / NAME
+    journal.write_text(journal.read_text().replace('"size": 7', '"size": 9'))
     monkeypatch.chdir(parent)
     folders = ["one/learn-go", "two/learn-go"]
     assert main(["learn", "status", *folders]) == 0
     told = capsys.readouterr().out
     assert "one/learn-go\nstate       yomi learn go: " in told
     assert told.endswith("learn-runs.html shows the runs together\n")
+    table = [line.split() for line in told.splitlines()]
+    for row in (
+        folders,
+        ["steps", "600", "600"],
+        ["loss", "policy", "2.0000", "2.0000"],
+        ["size", "7", "9"],
+    ):
+        assert row in table
+    assert ["game", "go", "go"] not in table
     page = Page()
     page.feed(Path("learn-runs.html").read_text("utf-8"))
     runs = json.loads(page.texts["data"])["runs"]
@@ -349,6 +361,34 @@ def test_runs_are_laid_over_each_other(
     assert '"charts": [{' in Path("all.html").read_text("utf-8")
     assert main(["learn", "status", "one/learn-go", "gone"]) == 2
     assert "gone: found no run, expected a folder of yomi learn" in capsys.readouterr().err
+
+
+def test_figures_of_a_generation() -> None:
+    collected = GenerationFigures()
+    for _, event in EVENTS[:3]:
+        collected.add({"time": START, **event})
+    collected.add({"time": START, **played(0, FIRST, lead=2.0)})
+    collected.add({"time": START, **met("match", FIRST, "uniform", 3, 1, 2)})
+    figures = collected.take(1)
+    assert (figures["generation"], figures["loss/policy"], figures["match/uniform"]) == (1, 4.0, 4 / 6)
+    assert (figures["selfplay/games"], figures["selfplay/lead"], figures["training/steps"]) == (120, 2.0, 200)
+    assert collected.take(2) == {"generation": 2}
+
+
+def test_tensorboard_reads_the_figures(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    board = TensorBoard(tmp_path)
+    for at, event in EVENTS:
+        board.add({"time": START + at, **event})
+    board.close()
+    found = EventAccumulator(str(tmp_path)).Reload()
+    losses = [(scalar.step, scalar.value) for scalar in found.Scalars("loss/policy")]
+    trainings = [event for _, event in EVENTS if event["event"] == "training"]
+    assert losses == [(event["generation"], event["losses"]["policy"]) for event in trainings]
+    assert "match/uniform" in found.Tags()["scalars"]
 
 
 def test_names_of_runs() -> None:

@@ -162,7 +162,14 @@ def ratings(
     return report(results, advantage=advantage, unique=unique)
 
 
-def learn(game: str, *, loss: Loss | None = None, progress: Progress = _no_progress, **settings: Value) -> Path:
+def learn(
+    game: str,
+    *,
+    loss: Loss | None = None,
+    on_generation: Callable[[dict[str, float]], None] = lambda figures: None,
+    progress: Progress = _no_progress,
+    **settings: Value,
+) -> Path:
     """Learn a game by self-play, as `yomi learn` does, and return the folder of the run.
 
     A run continues where it ended when it is started again with the same arguments. Ctrl-C ends it in good order.
@@ -172,6 +179,8 @@ def learn(game: str, *, loss: Loss | None = None, progress: Progress = _no_progr
         loss: called as loss(losses, weights, outputs, labels) for each batch, returns the tensor to minimize. `losses`
             holds the mean losses by name (policy, value, ...), `weights` their weights as attributes, `outputs` the
             network's outputs by name, `labels` the inputs and labels (yomi.nets.training.tensors.Example).
+        on_generation: called after each network with its figures: `generation`, `loss/policy` and other losses,
+            `selfplay/games`, `training/seconds`, `match/uniform` after a ladder, and others. An exception ends the run.
         progress: receives lines about the run.
         settings: flags of `yomi learn` with `_` for `-`, such as size=5, hours=1, networks=10, out="folder".
 
@@ -188,7 +197,7 @@ def learn(game: str, *, loss: Loss | None = None, progress: Progress = _no_progr
         [command.COMMAND, game], game, renamed, descriptor.defaults.get(command.COMMAND, {}), known
     )
     with reported(progress):
-        command.learn(args, options, progress, loss)
+        command.learn(args, options, progress, loss, on_generation)
     return args.out or Path(f"learn-{game}")
 
 
