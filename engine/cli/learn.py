@@ -366,8 +366,9 @@ def _tensorboard(wanted: bool, store: Store) -> Iterator[None]:
         yield
         return
     from yomi.engine.learning.figures import TensorBoard
+    from yomi.nets.training.progress import tensorboard_writer
 
-    with contextlib.closing(TensorBoard(store.folder / "tensorboard")) as board:
+    with contextlib.closing(TensorBoard(tensorboard_writer(store.folder / "tensorboard"))) as board:
         store.journal.listeners.append(board.add)
         yield
 

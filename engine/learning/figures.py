@@ -51,10 +51,9 @@ class GenerationFigures:
 class TensorBoard:
     """Writes the figures of a run as TensorBoard's files. The step is the generation."""
 
-    def __init__(self, folder: Path) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        self._writer = SummaryWriter(str(folder))
+    def __init__(self, writer: Any) -> None:
+        """Write with a SummaryWriter of torch.utils.tensorboard."""
+        self._writer = writer
 
     def add(self, event: Event) -> None:
         for name, value in figures_of(event).items():

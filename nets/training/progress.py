@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import naming
@@ -127,3 +128,10 @@ def plot_curves(train: Path, test: Path, picture: Path) -> None:
         axes.set_title(title)
     with naming(picture):
         figure.savefig(picture)
+
+
+def tensorboard_writer(folder: Path) -> Any:
+    """Return a SummaryWriter of PyTorch, which needs tensorboard. It creates the folder."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(folder))

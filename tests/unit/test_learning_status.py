@@ -30,6 +30,7 @@ from yomi.engine.learning.page import (
     write_page,
 )
 from yomi.nets.files import lock_file
+from yomi.nets.training.progress import tensorboard_writer
 
 START = 1_800_000_000.0
 FIRST, SECOND, THIRD = "11111111", "22222222", "33333333"
@@ -380,7 +381,7 @@ def test_tensorboard_reads_the_figures(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    board = TensorBoard(tmp_path)
+    board = TensorBoard(tensorboard_writer(tmp_path))
     for at, event in EVENTS:
         board.add({"time": START + at, **event})
     board.close()
