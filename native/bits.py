@@ -163,17 +163,18 @@ def cpu_pause(typing_context: Any) -> Any:
 
     # Inline assembly in an intrinsic aborts the process, so this calls LLVM's intrinsic.
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        function_type = ir.FunctionType(ir.VoidType(), [])
-        name = "llvm.x86.sse2.pause" if _is_x86() else "llvm.donothing"
+        machine = platform.machine().lower()
+        name, arguments = "llvm.donothing", []
+        if machine in ("x86_64", "amd64", "i386", "i686"):
+            name = "llvm.x86.sse2.pause"
+        elif machine in ("aarch64", "arm64"):  # isb waits for about as long as pause; yield does nothing there
+            name, arguments = "llvm.aarch64.isb", [ir.Constant(ir.IntType(32), 15)]
+        function_type = ir.FunctionType(ir.VoidType(), [each.type for each in arguments])
         function = cgutils.get_or_insert_function(builder.module, function_type, name)
-        builder.call(function, [])
+        builder.call(function, arguments)
         return context.get_dummy_value()
 
     return types.none(), codegen
-
-
-def _is_x86() -> bool:
-    return platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
 
 
 @machine_code(lambda: time.sleep(0.0))

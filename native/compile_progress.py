@@ -39,6 +39,8 @@ class Progress:
         with self._lock:
             now = time.monotonic()
             speed = max(self._done / self._took, 0.02) if self._took >= MIN_SAMPLE else 1.0
+            for group, begin in self._begun.items():  # one that takes ten times as long shows a speed of a tenth
+                speed = min(speed, self._seconds[group] / max(now - begin, self._seconds[group], 1e-9))
             left = dict(self._seconds)
             for group, begin in self._begun.items():
                 left[group] -= min(0.95 * left[group], (now - begin) * speed)
