@@ -400,10 +400,9 @@ def make_settings(kind: type[T], values: Mapping[str, Any], place: str = "") -> 
 
 def reference(kind: type, live: str = "") -> str:
     """Return a Markdown table of settings. `live` marks settings that may change later."""
-    lines = ["| setting | default | |", "|---|---|---|"]
+    lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
     for row in rows_of(kind).values():
         default = "required" if row.default is MISSING else row.default_text(row.default)
         more = f". {row.more}" if row.more else ""
-        choices = f" ({', '.join(row.choices)})" if row.choices else ""
-        lines.append(f"| `{row.key}` | {default} | {row.help}{choices}{live if row.live else ''}{more} |")
+        lines.append(f"| `{row.key}` | {row.expected} | {default} | {row.help}{live if row.live else ''}{more} |")
     return "\n".join(lines) + "\n"

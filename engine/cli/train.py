@@ -29,7 +29,7 @@ examples:
 
 Training needs PyTorch; yomi doctor shows how to install it.
 CONFIG is a TOML file, or the name of a recipe: a file of nets/recipes without its ending. Recipes read data and
-networks from the current folder. The keys of a configuration: nets/README.md; examples: nets/recipes/*.toml.
+networks from the current folder. The keys of a configuration: docs/SETTINGS.md; examples: nets/recipes/*.toml.
 """
 
 

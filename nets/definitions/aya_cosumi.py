@@ -21,7 +21,12 @@ class AyaPolicy(Network):
     board_size = 0
 
     def __init__(self, filters: int = 128, layers: int = 12) -> None:
-        """Create a network. Aya's own network has 128 filters and 12 layers."""
+        """Create a network. Aya's own network has 128 filters and 12 layers.
+
+        Args:
+            filters: channels of each convolution but the last.
+            layers: number of convolutions.
+        """
         super().__init__()
         inner = [module for _ in range(layers - 2) for module in (conv(filters, filters, 3), nn.ReLU())]
         self.body = nn.Sequential(conv(49, filters, 5), nn.ReLU(), *inner, conv(filters, 1, 3))
@@ -37,7 +42,12 @@ class AyaValue(Network):
     feature_set = "aya-50"
 
     def __init__(self, filters: int = 32, board_size: int = 19) -> None:
-        """Create a network. Aya's own networks have 32 or 128 filters."""
+        """Create a network. Aya's own networks have 32 or 128 filters.
+
+        Args:
+            filters: channels of each convolution.
+            board_size: side of the board.
+        """
         super().__init__()
         self.board_size = board_size
         inner = [module for _ in range(11) for module in (conv(filters, filters, 3), nn.ReLU())]
@@ -97,7 +107,7 @@ class ScoreStack(Network):
             filters: channels of each.
             planes: 2, or 3 with liberties.
             norm: batch normalisation before or after the activation, or none.
-            board_size: N.
+            board_size: side of the board.
             init_scale: scale of the uniform initialisation; 1 is Keras's, 0.1 learned fastest.
 
         Raises:
@@ -158,7 +168,14 @@ class ScoreResidual(Network):
     def __init__(
         self, layers: int = 30, filters: int = 48, planes: int = 3, board_size: int = 19, init_scale: float = 1.0
     ) -> None:
-        """Create a network. The number of layers is even; COSUMI's last network has 30 of 48 filters.
+        """Create a network. COSUMI's last network has 30 layers of 48 filters.
+
+        Args:
+            layers: 3×3 convolutions; an even number.
+            filters: channels of each.
+            planes: 2, or 3 with liberties.
+            board_size: side of the board.
+            init_scale: scale of the uniform initialisation; 1 is Keras's.
 
         Raises:
             NetworkError: a value that no network of this kind has.

@@ -55,7 +55,13 @@ class AlphaZeroShogi(Network):
     board_size = SIDE
 
     def __init__(self, blocks: int = 20, filters: int = 256, hidden: int = _HIDDEN) -> None:
-        """Create a network. dlshogi's article uses 10 blocks of 192 filters, AlphaZero's paper 20 of 256."""
+        """Create a network. dlshogi's article uses 10 blocks of 192 filters, AlphaZero's paper 20 of 256.
+
+        Args:
+            blocks: residual blocks.
+            filters: channels of the trunk.
+            hidden: width of the value head's dense layer.
+        """
         super().__init__()
         stack = [ResidualBlock(filters, nn.ReLU) for _ in range(blocks)]
         self.body = nn.Sequential(conv_norm(ALPHAZERO_PLANES, filters, 3), nn.ReLU(), *stack)
@@ -78,6 +84,13 @@ class DlshogiResNet(Network):
         self, blocks: int = 10, channels: int = 192, extras: int = 57, activation: str = "relu", hidden: int = _HIDDEN
     ) -> None:
         """Create a network.
+
+        Args:
+            blocks: residual blocks.
+            channels: channels of the trunk.
+            extras: constant planes: 57, or 119 with more.
+            activation: relu or silu.
+            hidden: width of the value head's dense layer.
 
         Raises:
             NetworkError: a value that no network of this kind has.

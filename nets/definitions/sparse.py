@@ -205,6 +205,13 @@ class SparseShogi(SparseNetwork):
     TABLES = (27 * 81, 21 * 15 * 6 * 3 * 2, 14 * 81 * 6 * 2 + 7, 21 * 81, 21 * 81 * 2)
 
     def __init__(self, value: int = 512, policy: int = 128, dropout: float = 0.2) -> None:
+        """Create a network.
+
+        Args:
+            value: number of units for the value.
+            policy: number of units for moves.
+            dropout: share of the units for moves that are zero in a step of training.
+        """
         super().__init__(SHOGI_BOARD, 9, self.INPUTS, self.TABLES, value, policy, dropout)
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from yomi.nets.errors import NetworkError
 from yomi.nets.python_file import is_in_file
-from yomi.nets.settings import OptionError, choice, make_settings, number, option, reference, rows_of
+from yomi.nets.settings import OptionError, choice, make_settings, number, option, rows_of
 from yomi.nets.text import parse_toml, read_toml, set_keys
 
 RECIPES = Path(__file__).parents[1] / "recipes"
@@ -230,8 +230,3 @@ TABLES: Mapping[str, Any] = {
     "loss": LossConfig,
     "teacher": TeacherConfig,
 }
-
-
-def references() -> str:
-    """Return the tables of nets/README.md."""
-    return "\n".join(f"`[{table}]`\n\n{reference(kind)}" for table, kind in TABLES.items())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from yomi.nets.errors import NetworkError
-from yomi.nets.training.config import RECIPES, TrainingConfig, parse_config, read_config, references
+from yomi.nets.training.config import RECIPES, TrainingConfig, parse_config, read_config
 from yomi.nets.training.progress import EarlyStopping, learning_rate
 
 GOOD: dict[str, Any] = {
@@ -64,11 +64,6 @@ def test_wrong_configurations(table: str, key: str, value: Any, message: str) ->
     tables = {**GOOD, table: {**GOOD.get(table, {}), key: value}}
     with pytest.raises(NetworkError, match=message):
         parse_config(tables)
-
-
-def test_the_documentation_has_all_keys() -> None:
-    text = (RECIPES.parent / "README.md").read_text(encoding="utf-8")
-    assert references() in text, "put yomi.nets.training.config.references() into nets/README.md"
 
 
 def test_missing_parts(tmp_path: Path) -> None:
