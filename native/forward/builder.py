@@ -35,13 +35,13 @@ from yomi.native.forward.winograd import choose_tile, even_matrices, transform_w
 # silu, mish or sigmoid.
 Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
 
-# By precision: the numbers multiplied by weights, the same for feed-forward nets (the least sensitive), and whether
-# attention multiplies bfloats.
+# By precision: the numbers multiplied by weights, the same for feed-forward nets (the least sensitive), and attention's
+# products of two inputs.
 NUMBERS = {
-    "bf16": (TILES, TILES, True),
-    "int8": (INTEGERS, BYTES, HAS_HALF_PRODUCTS),
-    "int16": (INTEGERS, INTEGERS, False),
-    "fp32": (FLOATS, FLOATS, False),
+    "bf16": (TILES, TILES, TILES),
+    "int8": (INTEGERS, BYTES, TILES if HAS_HALF_PRODUCTS else INTEGERS),
+    "int16": (INTEGERS, INTEGERS, INTEGERS),
+    "fp32": (FLOATS, FLOATS, FLOATS),
 }
 _IS_THERE = {"bf16": has_tiles(), "int8": HAS_DOT_PRODUCTS, "int16": HAS_PAIRS, "fp32": True}
 # Precisions of this processor and system, fastest first.
@@ -143,7 +143,7 @@ class ProgramBuilder:
             planes: number of input planes.
             globals_: number of input scalars.
             precision: one of PRECISIONS, for convolutions after the first and transformer blocks. int8 is for
-                feed-forward nets only: convolutions are then int16, and attention multiplies bfloats if the processor
+                feed-forward nets only: all other products are then int16, or bfloats in attention if the processor
                 can.
 
         Raises:
@@ -158,7 +158,7 @@ class ProgramBuilder:
             raise RuntimeError(f"found kernels compiled for vectors of {compiled_width()} floats, expected {WIDTH}")
         self._size, self._planes, self._globals = size, planes, globals_
         self._precision = precision
-        self._numbers, self._feed_numbers, self._halved = NUMBERS[precision]
+        self._numbers, self._feed_numbers, self._scores = NUMBERS[precision]
         self._tile = choose_tile(size)
         self._side = (size if self._numbers == TILES else -(-size // self._tile) * self._tile) + 2
         self._ops: list[_Op] = []
@@ -330,13 +330,15 @@ class ProgramBuilder:
         area, padded, depth = self._size**2, _padded(self._size**2), _padded(stream.channels)
         queries, keys = heads * width, groups * width
         chunk = self._reserve_points(self._numbers, depth, matrix.shape[1], queries, depth)
+        self._work = max(self._work, QUERIES * width)
         for name, floats in (
             ("queries", area * queries),
             ("keys", padded * keys),
             ("key_panels", padded * width),
             ("values", padded * keys),
-            ("scores", QUERIES * padded),
-            ("value_pairs", padded * width // 2 if self._halved else 0),
+            # Keys are shortened here before there are scores.
+            ("scores", max(QUERIES * padded, padded * width // 2)),
+            ("value_pairs", padded * width // 2 if self._scores != FLOATS else 0),
         ):
             self._areas[name] = max(self._areas.get(name, 0), floats)
         # A pair of channels has one angle: cosines twice, sines with opposite signs.
@@ -345,10 +347,15 @@ class ProgramBuilder:
             by_channel = np.zeros((area, groups, width), np.float64)
             by_channel[:, :, : 2 * angles.shape[2]] = np.repeat(angles.astype(np.float64), 2, axis=2)
             signs = np.resize([-1.0, 1.0], width)
-            for prefix, repeats in (("", heads // groups), ("key_", 1)):
+
+            def table(repeats: int) -> tuple[int, int]:
                 repeated = np.repeat(by_channel, repeats, axis=1)
-                turns[f"{prefix}cosines"] = self._constant(np.cos(repeated).astype(np.float32))
-                turns[f"{prefix}sines"] = self._constant((np.sin(repeated) * signs).astype(np.float32))
+                cosines, sines = np.cos(repeated), np.sin(repeated) * signs
+                return self._constant(cosines.astype(np.float32)), self._constant(sines.astype(np.float32))
+
+            turns["key_cosines"], turns["key_sines"] = of_keys = table(1)
+            # Queries and keys share a table if they can: on large boards the tables exceed the second-level cache.
+            turns["cosines"], turns["sines"] = of_keys if heads == groups else table(heads // groups)
         self._append(
             program.ATTEND,
             {"source": stream},
@@ -356,7 +363,7 @@ class ProgramBuilder:
             groups=groups,
             width=width,
             chunk=chunk,
-            halved=int(self._halved),
+            scores=self._scores,
             norms={
                 **turns,
                 **self._products_of_points(self._numbers, "", matrix, epsilon, stream.channels),
@@ -580,7 +587,7 @@ class ProgramBuilder:
         return Program(plan, ops, self._join_weights(), max_rows, self._scratch_floats, precision)
 
     def _has_less_than_int16(self) -> bool:
-        return any(op.fields["kind"] == program.FEED or op.fields.get("halved") for op in self._ops)
+        return any(op.fields["kind"] == program.FEED or op.fields.get("scores") == TILES for op in self._ops)
 
     def _join_weights(self) -> FloatArray:
         weights = aligned(self._weight_floats)

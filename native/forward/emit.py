@@ -70,6 +70,8 @@ PRODUCT_KINDS = (FLOATS, *((INTEGERS,) if HAS_PAIRS else ()), *((TILES,) if KNOW
 INPUT_KINDS = (*PRODUCT_KINDS, *((BYTES,) if HAS_DOT_PRODUCTS else ()))
 # Kinds of matrix products.
 MATRIX_KINDS = (*INPUT_KINDS, *((TILES,) if HAS_HALF_PRODUCTS else ()))
+# Kinds of attention's products of two inputs.
+SCORE_KINDS = tuple(kind for kind in MATRIX_KINDS if kind != BYTES)
 VECTOR = ir.VectorType(F32, WIDTH)
 INT_VECTOR = ir.VectorType(I32, WIDTH)
 SHORT_VECTOR = ir.VectorType(I16, WIDTH)

@@ -18,6 +18,7 @@ from yomi.native.forward.emit import (
     INT_VECTOR,
     INTEGERS,
     PRODUCT_KINDS,
+    SCORE_KINDS,
     SHORT_VECTOR,
     TILES,
     VECTOR,
@@ -33,7 +34,9 @@ from yomi.native.forward.pointwise import clamped, exponential
 # its products: the greatest of its inputs, times 1 / their root mean square if they are normed.
 
 _FAR = 1e30  # exceeds the magnitude of any score
-_LEAST = 1e-30  # A point with no magnitude above this counts as zero
+_FAR_INTEGER = 2**31 - 1
+WEIGHT = 8192.0  # the greatest weight of attention, as an integer
+LEAST = 1e-30  # A point with no magnitude above this counts as zero
 
 
 def _root(e: Emitter, squares: Any, share: Any, epsilon: Any) -> Any:
@@ -68,7 +71,7 @@ def _condense_routine(numbers: int, normed: bool) -> Routine:
                 if is_whole:
                     height = builder.bitcast(e.greatest_of(greatest), F32)
                     e.store(e.mul(by, height), e.at(factors, e.times(row.index, FLOAT_BYTES)))
-                    is_zero = builder.fcmp_ordered("<", height, F32(_LEAST))
+                    is_zero = builder.fcmp_ordered("<", height, F32(LEAST))
                     by = builder.select(is_zero, F32(0.0), builder.fdiv(most, height))
             spread = e.splat(by)
             with e.loop(channels, WIDTH) as loop:
@@ -197,50 +200,67 @@ def _write_transpose(e: Emitter, source: Any, point: Any, points: Any, channels:
 transpose = Routine("transpose", 5, _write_transpose).intrinsic()
 
 
-def _softmax_routine(halved: bool) -> Routine:
-    def body(e: Emitter, scores: Any, line: Any, rows: Any, columns: Any, width: Any, inverses: Any) -> None:
+def _softmax_routine(numbers: int) -> Routine:
+    def body(
+        e: Emitter, scores: Any, line: Any, rows: Any, columns: Any, width: Any, units: Any, inverses: Any
+    ) -> None:
         builder = e.ir
         full = builder.and_(columns, I64(-WIDTH))
         parts = ((I64(0), full, False), (full, builder.sub(width, full), True))
+        is_whole = numbers == INTEGERS
+        unit, result_unit = (e.load(e.at(units, place), F32) if is_whole else F32(1.0) for place in (0, 4))
+        by, far = e.splat(unit), ir.Constant(INT_VECTOR, [-_FAR_INTEGER] * WIDTH) if is_whole else e.splat(-_FAR)
+        kind = INT_VECTOR if is_whole else VECTOR
         with e.loop(rows, 1) as row:
             first = e.at(scores, builder.mul(row.index, line))
 
             def over_columns(start: Any, write: Callable[[Any, Any, Any], Any]) -> Any:
-                """Fold write(score, place, carried) over a row; scores behind the last column are -_FAR."""
+                """Fold write(score, place, carried) over a row; scores behind the last column are far below others."""
                 for begin, count, is_rest in parts:
                     with e.loop(count, WIDTH, [start], may_be_empty=True) as loop:
                         place = builder.add(begin, loop.index)
-                        score = e.load(e.at(first, e.times(place, FLOAT_BYTES)))
+                        score = e.load(e.at(first, e.times(place, FLOAT_BYTES)), kind)
                         if is_rest:
-                            score = builder.select(e.lanes_below(builder.sub(columns, place)), score, e.splat(-_FAR))
+                            score = builder.select(e.lanes_below(builder.sub(columns, place)), score, far)
                         loop.results = [write(score, place, loop.values[0])]
                     start = loop.results[0]
                 return start
 
-            most = over_columns(e.splat(-_FAR), lambda score, place, best: e.maximum(score, best))
-            most = e.splat(e.greatest_float_of(most))
+            def greater(score: Any, place: Any, best: Any) -> Any:
+                if is_whole:
+                    return builder.select(builder.icmp_signed(">", score, best), score, best)
+                return e.maximum(score, best)
+
+            most = over_columns(far, greater)
+            if is_whole:
+                most = e.splat(builder.fneg(builder.fmul(builder.sitofp(e.greatest_of(most), F32), unit)))
+            else:
+                most = e.splat(e.greatest_float_of(most))
 
             def write_power(score: Any, place: Any, total: Any) -> Any:
-                less = e.maximum(e.sub(score, most), e.splat(-80.0))
-                power = exponential(e, less, 4 if halved else 6)
-                if halved:
+                difference = e.fma(e.to_floats(score), by, most) if is_whole else e.sub(score, most)
+                power = exponential(e, e.maximum(difference, e.splat(-80.0)), 4 if numbers else 6)
+                if is_whole:
+                    e.store_rounded(power, e.splat(WEIGHT), e.at(first, e.times(place, FLOAT_BYTES // 2)))
+                elif numbers == TILES:
                     e.store_halves(power, e.at(first, e.times(place, FLOAT_BYTES // 2)))
                 else:
                     e.store(power, e.at(first, e.times(place, FLOAT_BYTES)))
                 return e.add(power, total)
 
             total = e.sum_of(over_columns(e.splat(0.0), write_power))
-            e.store(builder.fdiv(F32(1.0), total), e.at(inverses, e.times(row.index, FLOAT_BYTES)))
+            e.store(builder.fdiv(result_unit, total), e.at(inverses, e.times(row.index, FLOAT_BYTES)))
 
-    return Routine(f"softmax_{int(halved)}", 6, body)
+    return Routine(f"softmax_{numbers}", 7, body)
 
 
-# softmax(halved, scores, line, rows, columns, width, inverses): replace scores by e**(score - max), 0 from `columns`
-# on.
+# softmax(numbers, scores, line, rows, columns, width, units, inverses): replace scores by e**(score - max), 0 from
+# `columns` on.
 #
-# Rows of `width` scores are `line` bytes apart. Halved: the results are bfloats from the beginning of each row.
-# inverses: 1 / the sum of each row, which the caller multiplies by later.
-softmax = Routine("softmax", 7, chosen({(halved,): _softmax_routine(halved) for halved in (False, True)})).intrinsic()
+# Rows of `width` scores are `line` bytes apart. TILES or INTEGERS: the results are bfloats, or 16-bit integers times
+# WEIGHT, from the beginning of each row. INTEGERS: scores are 32-bit integers, in units of the first float at `units`.
+# inverses: 1 / the sum of each row, which the caller multiplies by later. INTEGERS: times the second float at `units`.
+softmax = Routine("softmax", 8, chosen({(kind,): _softmax_routine(kind) for kind in SCORE_KINDS})).intrinsic()
 
 
 def _write_pair(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:
@@ -258,17 +278,23 @@ def _write_pair(e: Emitter, source: Any, point: Any, points: Any, channels: Any,
 pair = Routine("pair", 5, _write_pair).intrinsic()
 
 
-def _write_scale(e: Emitter, address: Any, point: Any, points: Any, channels: Any, factors: Any) -> None:
-    with e.loop(points, 1) as row:
-        by = e.broadcast(e.at(factors, e.times(row.index, FLOAT_BYTES)))
-        first = e.at(address, e.ir.mul(row.index, point))
-        with e.loop(channels, WIDTH) as loop:
-            here = e.at(first, e.times(loop.index, FLOAT_BYTES))
-            e.store(e.mul(e.load(here), by), here)
+def _scale_routine(numbers: int) -> Routine:
+    def body(e: Emitter, address: Any, point: Any, points: Any, channels: Any, factors: Any) -> None:
+        with e.loop(points, 1) as row:
+            by = e.broadcast(e.at(factors, e.times(row.index, FLOAT_BYTES)))
+            first = e.at(address, e.ir.mul(row.index, point))
+            with e.loop(channels, WIDTH) as loop:
+                here = e.at(first, e.times(loop.index, FLOAT_BYTES))
+                value = e.to_floats(e.load(here, INT_VECTOR)) if numbers == INTEGERS else e.load(here)
+                e.store(e.mul(value, by), here)
+
+    return Routine(f"scale_points_{numbers}", 5, body)
 
 
-# scale_points(address, point, points, channels, factors): multiply each point by its factor, in place.
-scale_points = Routine("scale_points", 5, _write_scale).intrinsic()
+# scale_points(numbers, address, point, points, channels, factors): multiply each point by its factor, in place.
+#
+# INTEGERS: points are 32-bit integers, and become floats.
+scale_points = Routine("scale_points", 6, chosen({(kind,): _scale_routine(kind) for kind in SCORE_KINDS})).intrinsic()
 
 
 def _swiglu_routine(numbers: int, gated: bool) -> Routine:

@@ -11,6 +11,7 @@ import numpy as np
 from yomi.native.bits import U
 from yomi.native.forward.emit import FLOATS, INTEGERS, TILES, WIDTH
 from yomi.native.forward.gemm import PANEL, multiply
+from yomi.native.forward.points import LEAST
 from yomi.native.forward.pointwise import (
     CLAMP,
     SPARSE_MIDDLE,
@@ -73,7 +74,7 @@ OP_DTYPE = np.dtype(
             "inner_weights",  # of the second product of a transformer block
             "inner_units",
             "inner_constants",
-            "halved",  # 1: attention multiplies bfloats, whatever `numbers` is
+            "scores",  # kind of attention's products of two inputs: FLOATS, INTEGERS or TILES
             "whole",  # 1: a norm over the whole board
         )
     ]
@@ -104,7 +105,6 @@ PLAN_DTYPE = np.dtype(
 # Without a gap all places would fall into the same sets of the first-level cache.
 PLACE_GAP = 16  # floats between the places of transformed tiles
 FACTORS = 64  # floats per row for factors: more than the places of any tile
-LEAST = 1e-30  # inputs that are all smaller count as zero
 
 
 @kernel

@@ -11,6 +11,8 @@ from yomi.native.bits import U
 from yomi.native.forward.emit import BYTES, FLOATS, IN_WORD, INTEGERS, TILES
 from yomi.native.forward.gemm import PANEL, multiply
 from yomi.native.forward.points import (
+    LEAST,
+    WEIGHT,
     add_points,
     condense,
     normalise,
@@ -22,9 +24,11 @@ from yomi.native.forward.points import (
     transpose,
     turn,
 )
-from yomi.native.forward.pointwise import activate
+from yomi.native.forward.pointwise import activate, gather, greatest
 from yomi.native.jit import inlined_early
 
+_LIMIT = 2.0**31 - 1.0  # of sums of products
+_MOST = np.float32(32_000.0)  # exceeds no 16-bit integer
 QUERIES = 32  # points per block of scores: fits the first-level cache, and is two tiles
 
 
@@ -68,7 +72,7 @@ def _turn_points(op, turned, source, source_point, points, units, factors, cosin
     turn(
         op.numbers,
         turned,
-        op.halved,
+        1 if op.scores == TILES else 0,
         source,
         source_point,
         points,
@@ -124,7 +128,7 @@ def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
             turn(
                 op.numbers,
                 0,
-                op.halved,
+                1 if op.scores == TILES else 0,
                 source,
                 out_point,
                 points,
@@ -137,6 +141,40 @@ def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
                 target,
                 PANEL * 4,
             )
+
+
+@inlined_early
+def _height(plan, source, point, channels, s, scratch):  # type: ignore[no-untyped-def]
+    """Return the greatest magnitude of a board's points, which are `point` bytes apart."""
+    greatest(source, plan.size * point, point, plan.size, channels, s + plan.factors * 4)
+    return scratch[U(plan.factors)]
+
+
+@inlined_early
+def _set_factor(plan, height, most, scratch):  # type: ignore[no-untyped-def]
+    """Write the factor that makes `height` the integer `most`; return the unit of the integers."""
+    scratch[U(plan.factors)] = np.float32(0.0) if height < LEAST else most / height
+    return height / most
+
+
+@inlined_early
+def _pack_integers(plan, op, keys, values, padded, key_most, s, scratch):  # type: ignore[no-untyped-def]
+    """Write keys and values of one group as matrices of 16-bit integers; return the units of both."""
+    width, factor, spare = op.width, s + plan.factors * 4, s + plan.scores * 4
+    key_point, panel_bytes = op.groups * width * 4, padded * PANEL * 4
+    key_unit = _set_factor(plan, _height(plan, keys, key_point, width, s, scratch), key_most, scratch)
+    gather(INTEGERS, keys, key_point, padded, width, factor, spare)
+    transpose(spare, width * 2, padded, width // 2, s + plan.key_panels * 4)
+    height = np.float32(0.0)
+    for panel in range(width // PANEL):
+        height = max(height, _height(plan, values + panel * panel_bytes, PANEL * 4, PANEL, s, scratch))
+    # No weighted sum of all points overflows 32 bits.
+    value_most = min(_MOST, np.float32(_LIMIT / (plan.size * plan.size * (WEIGHT + 1.0)) - 1.0))
+    value_unit = _set_factor(plan, height, value_most, scratch)
+    for panel in range(width // PANEL):
+        gather(INTEGERS, values + panel * panel_bytes, PANEL * 4, padded, PANEL, factor, spare)
+        pair(spare, PANEL * 2, padded, PANEL, s + plan.value_pairs * 4 + panel * panel_bytes // 2)
+    return key_unit, value_unit
 
 
 @inlined_early
@@ -156,32 +194,47 @@ def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
         end = plan.values + (panel + 1) * padded * PANEL
         scratch[end - (padded - area) * PANEL : end] = 0.0
     # Scores and values may be bfloats, whatever the projections are.
-    halved = op.halved
-    numbers = TILES if halved else FLOATS
+    numbers = op.scores
     shrink = IN_WORD[numbers]
+    # The first float is the factor of integers, the next are the units of scores and results.
+    factor, units = s + plan.factors * 4, plan.factors + 1
+    most = min(_MOST, np.float32(np.sqrt(_LIMIT / width) - 1.0))
     for row in range(rows):
         _project(plan, op, row, w, s)
         for group in range(op.groups):
             # Keys are transposed once for all heads that share them.
-            matrix = s + plan.key_panels * 4
-            transpose(keys + group * width * 4, key_point, padded, width // shrink, matrix)
-            values = s + (plan.values + group * width * padded) * 4
-            if halved:
+            matrix, own_keys = s + plan.key_panels * 4, keys + group * width * 4
+            own_values = s + (plan.values + group * width * padded) * 4
+            values = own_values if numbers == FLOATS else s + plan.value_pairs * 4
+            key_unit, value_unit = np.float32(1.0), np.float32(1.0)
+            if numbers == INTEGERS:
+                key_unit, value_unit = _pack_integers(plan, op, own_keys, own_values, padded, most, s, scratch)
+            else:
+                transpose(own_keys, key_point, padded, width // shrink, matrix)
+            if numbers == TILES:
                 for panel in range(width // PANEL):
                     skip = panel * padded * PANEL * 4
-                    pair(values + skip, PANEL * 4, padded, PANEL, s + plan.value_pairs * 4 + skip // 2)
-                values = s + plan.value_pairs * 4
+                    pair(own_values + skip, PANEL * 4, padded, PANEL, values + skip // 2)
             for head in range(group * (op.heads // op.groups), (group + 1) * (op.heads // op.groups)):
+                own_queries = queries + head * width * 4
+                if numbers == INTEGERS:
+                    height = _height(plan, own_queries, query_point, width, s, scratch)
+                    scratch[U(units)] = _set_factor(plan, height, most, scratch) * key_unit
+                    scratch[U(units + 1)] = value_unit / np.float32(WEIGHT)
                 for first in range(0, area, QUERIES):
                     count = min(QUERIES, area - first)
-                    here, line = queries + first * query_point + head * width * 4, padded * 4
+                    here, line = own_queries + first * query_point, padded * 4
+                    left, left_point = here, query_point
+                    if numbers == INTEGERS:
+                        gather(INTEGERS, here, query_point, count, width, factor, work)
+                        left, left_point = work, width * 2
                     depth, panels = width // shrink, padded // PANEL
-                    multiply(numbers, here, query_point, count, matrix, depth, panels, scores, line)
-                    softmax(halved, scores, line, count, area, padded, sums)
+                    multiply(numbers, left, left_point, count, matrix, depth, panels, scores, line)
+                    softmax(numbers, scores, line, count, area, padded, s + units * 4, sums)
                     depth, panels = padded // shrink, width // PANEL
                     multiply(numbers, scores, line, count, values, depth, panels, here, query_point)
                     # The softmax's sums divide the results, which are fewer than the scores.
-                    scale_points(here, query_point, count, width, sums)
+                    scale_points(numbers, here, query_point, count, width, sums)
         for top in range(0, size, op.chunk):
             lines = min(op.chunk, size - top)
             points = lines * size

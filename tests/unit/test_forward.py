@@ -197,6 +197,17 @@ def test_networks_in_fewer_bits_are_close(size: int, kinds: list[str], precision
 
 
 @narrow
+@pytest.mark.parametrize("size", [2, 19])
+def test_attention_in_fewer_bits_adds_up_equal_values(size: int, precision: str) -> None:
+    network = RandomNetworks(15).network(["attention-plain"], channels=40)
+    network.trunk.conv.weights[:] = 0.0  # All points are equal, and so all weights are: no sum can be greater.
+    planes, extras = inputs(size, 2)
+    exact = raw_outputs(evaluator(network, size), planes, extras)
+    fewer = raw_outputs(evaluator(network, size, precision), planes, extras)
+    np.testing.assert_allclose(fewer.ownership, exact.ownership, rtol=0.05, atol=0.05 * np.abs(exact.ownership).max())
+
+
+@narrow
 def test_fewer_bits_do_not_depend_on_the_batch(precision: str) -> None:
     network = RandomNetworks(15).network(["ordinary", "gpool", "bottleneck"], channels=40)
     planes, extras = inputs(7, 5)
