@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import re
 import struct
 import zipfile
+import zlib
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -23,6 +25,8 @@ _HEADER = re.compile(
 )
 _MAX_HEADER = 1 << 12
 _MAX_AXES = 8
+# Errors of zipfile for damaged archives
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, struct.error)
 
 
 @dataclass(frozen=True)
@@ -61,26 +65,38 @@ def read_header(stream: BinaryIO, size: int) -> Header:
     return Header(dtype, shape, offset)
 
 
-def read_npz(stream: BinaryIO) -> dict[str, npt.NDArray[Any]]:
+def read_npz(stream: BinaryIO, compressed: int = 0) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of an archive written by `numpy.savez`.
+
+    Args:
+        stream: the archive.
+        compressed: bytes that compressed arrays may have in total; 0: they are refused.
 
     Raises:
         NetworkError: the archive is damaged or of another kind. The message has no path.
         OSError: it cannot be read.
     """
-    arrays = {}
+    arrays, left = {}, compressed
     try:
         with zipfile.ZipFile(stream) as archive:
             for entry in archive.infolist():
                 # An uncompressed entry cannot be larger than the file, so a small file cannot claim much memory.
                 if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
-                    raise NetworkError(f"{entry.filename} compressed found, expected an archive of numpy.savez")
+                    if not compressed or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                        raise NetworkError(f"{entry.filename} compressed found, expected an archive of numpy.savez")
+                    left -= entry.file_size
+                    if left < 0:
+                        raise NetworkError(f"more than {compressed} bytes of arrays found, expected less")
                 with archive.open(entry) as member:
                     header = read_header(member, entry.file_size)  # type: ignore[arg-type]  # only its `read` is used
                     array = np.frombuffer(member.read(), header.dtype).reshape(header.shape)
                 arrays[entry.filename.removesuffix(".npy")] = array
     except NetworkError:
         raise
-    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, struct.error) as error:
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of a place before the file's beginning, which a damaged archive names
+            raise
+        raise NetworkError("damaged archive found, expected arrays (.npz)") from None
+    except _DAMAGE as error:
         raise NetworkError(f"{error}: expected an archive of arrays (.npz)") from None
     return arrays

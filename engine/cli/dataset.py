@@ -1,4 +1,4 @@
-"""`yomi dataset make|play|vary|check|describe|convert|openings`: training data, and openings, from games."""
+"""`yomi dataset make|play|vary|check|describe|convert|export|import|openings`: training data and openings."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ examples:
   yomi dataset describe data/9
   yomi dataset convert teacher.psv teacher.hcpe
   yomi dataset convert learn-shogi/games games.hcpe3     games with the visits of their searches, for dlshogi
+  yomi dataset export learn-go/rows katago-data          rows for KataGo's train.py -datadir katago-data
+  yomi dataset import selfplay/ --out data/katago        KataGo's training rows, for yomi train
   yomi dataset openings floodgate/ --rating 3800 --out balanced.sfen
 
 The same command continues a stopped run. Only an unfinished shard is lost.
@@ -58,6 +60,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     convert.add_argument("source", type=Path, metavar="SOURCE", help="read records of shogi, .hcpe, .hcpe3 or .psv")
     text = "write .hcpe, .psv or .hcpe3 (from games or a folder of games); must not exist"
     convert.add_argument("target", type=Path, metavar="TARGET", help=text)
+    export = action("export", "write a data set of Go as KataGo's training rows, for its train.py -datadir")
+    export.add_argument("folder", type=Path, metavar="FOLDER", help="the data set, with the features katago-v7")
+    export.add_argument(
+        "out", type=Path, metavar="OUT", help="write train/*.npz, val/*.npz and train.json to this folder"
+    )
+    add_value(export, "--side", 19, "L", "write planes of this side, as train.py -pos-len")
+    rows = action("import", "make a data set from KataGo's training rows (.npz)")
+    rows.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="read these files and folders")
+    rows.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="write the data set to this folder")
     _add_openings(action("openings", "write balanced openings from games of shogi, for yomi match"))
 
 
@@ -134,6 +145,8 @@ def run(args: argparse.Namespace) -> int:
         "check": check_dataset,
         "describe": describe_dataset,
         "convert": convert_file,
+        "export": export_dataset,
+        "import": import_dataset,
         "openings": write_openings,
     }
     actions[args.action](args)
@@ -218,6 +231,23 @@ def describe_dataset(args: argparse.Namespace) -> None:
     from yomi.nets.data.shards import open_dataset
 
     print_dataset(open_dataset(args.folder))
+
+
+def export_dataset(args: argparse.Namespace) -> None:
+    from yomi.nets.data.katago_rows import export_rows
+    from yomi.nets.data.shards import open_dataset
+
+    if args.out.exists() and any(args.out.iterdir()):
+        raise CliError(f"{args.out}: files found, expected an empty or new folder")
+    count = export_rows(open_dataset(args.folder), args.out, args.side)
+    echo(f"{count} positions written to {args.out}")
+
+
+def import_dataset(args: argparse.Namespace) -> None:
+    from yomi.engine.datasets.making import find_files
+    from yomi.nets.data.katago_rows import import_rows
+
+    print_dataset(import_rows(find_files(args.paths, (".npz",)), args.out))
 
 
 def convert_file(args: argparse.Namespace) -> None:

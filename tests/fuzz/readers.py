@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import json
 import lzma
 import os
@@ -11,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -56,6 +58,8 @@ from yomi.engine.shogi.networks import FORMATS as SHOGI_FORMATS
 from yomi.engine.shogi.players.setup import network_defaults
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, parse_usi_line
+from yomi.nets.arrays import read_npz
+from yomi.nets.data.katago_rows import from_katago, to_katago
 from yomi.nets.data.shards import Manifest, begin_dataset, check_shard, open_dataset, shard_name, widths, write_shard
 from yomi.nets.dlshogi import definition
 from yomi.nets.errors import NetworkError
@@ -288,6 +292,26 @@ def _go_part_files() -> Files:
         go_games._save_part(folder / "part.npz", table, refused, 1)
 
     return _written(write)
+
+
+def _katago_rows_files() -> Files:
+    rows = {
+        "planes": np.full((2, (22 * 9 + 7) // 8), 255, np.uint8),
+        "globals": np.zeros((2, 19), np.float16),
+        "policy_moves": np.zeros((2, 4), np.uint16),
+        "policy_weights": np.ones((2, 4), np.float16) / 4,
+        "value": np.ones(2, np.float16),
+    }
+    content = io.BytesIO()
+    arrays: dict[str, Any] = to_katago(rows, 3, 3)
+    np.savez_compressed(content, **arrays)
+    return {"rows.npz": content.getvalue()}
+
+
+def _read_katago_rows(path: Path) -> None:
+    with path.open("rb") as stream:
+        for size, columns in from_katago(read_npz(stream, 1 << 24)):
+            assert len(columns["planes"][0]) == (22 * size * size + 7) // 8
 
 
 def _read_go_part(path: Path) -> None:
@@ -784,6 +808,7 @@ _ALL = (
     Reader("program", _read_program, (), _program_files),
     Reader("ini", _read_ini, (NetworkError, OptionError), lambda: {"net.bin.ini": INI}),
     Reader("shards", _read_dataset, (NetworkError,), _dataset_files),
+    Reader("katago-rows", _read_katago_rows, (NetworkError,), _katago_rows_files),
     Reader("go-part", _read_go_part, (NetworkError,), _go_part_files),
     Reader("go-collection", _read_collection, (NetworkError,), _collection_files, cost=8),
     Reader("hcpe-psv", _read_packed, (NetworkError,), _packed_files),

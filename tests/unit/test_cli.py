@@ -99,7 +99,7 @@ def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) ->
     ("name", "text"),
     [
         ("dataset", "The format of data sets: nets/data/shards.py."),
-        ("train", "The keys of a configuration: nets/README.md; examples: nets/recipes/"),
+        ("train", "The keys of a configuration: docs/SETTINGS.md; examples: nets/recipes/"),
         ("match", "yomi match ./new ./old --sprt"),
     ],
 )
