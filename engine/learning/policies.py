@@ -73,7 +73,7 @@ def puct(
         counts = _without_forced(children, factor, settings.forced_playouts)
     else:
         counts = children["weight"].copy()
-    return _found(search, children, counts, temperature, priors, rng)
+    return search_result(search, children, counts, temperature, priors, rng)
 
 
 def gumbel(
@@ -151,7 +151,7 @@ def _priors(search: GameSearch) -> dict[int, float]:
     return dict(zip(children["move"].tolist(), children["prior"].tolist(), strict=True))
 
 
-def _found(
+def search_result(
     search: GameSearch,
     children: npt.NDArray[Any],
     counts: FloatArray,
@@ -159,6 +159,16 @@ def _found(
     priors: dict[int, float],
     rng: np.random.Generator,
 ) -> SearchResult:
+    """Return the result of a search: draw the move by `counts`, which are also the policy target.
+
+    Args:
+        search: after the search.
+        children: its moves.
+        counts: a weight for each of them. Only won moves count if there are any, and lost moves only if all are lost.
+        temperature: of the choice of the move.
+        priors: the network's policy, which the surprise refers to; empty after a cheap search.
+        rng: draws the move.
+    """
     won, lost = children["proven"] > 0, children["proven"] < 0
     if won.any():  # play and learn only winning moves
         counts = won.astype(np.float64)

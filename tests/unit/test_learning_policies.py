@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,26 @@ def test_a_search_that_is_none_is_refused(
     (tmp_path / "own.py").write_text("cautious = 3\n")
     with pytest.raises(ValueError, match=message):
         policies.check_policy(search)
+
+
+def test_the_regularised_policy_solves_its_equation() -> None:
+    text = (Path(__file__).parents[2] / "docs/LEARNING.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```python\n(# searches\.py: .*?)```", text, re.DOTALL)
+    define_function("/docs/searches.py:regularised", script)
+    search = MadeUpSearch([0.4, 0.3, 0.2, 0.1], 5)
+    policy = policies.find_policy("/docs/searches.py:regularised")
+    settings = SelfPlaySettings(noise=0.0, forced_playouts=0.0)
+    found = found_by(policy(search, settings, np.random.default_rng(1), 101, 1.0, True))  # type: ignore[arg-type]
+    values = np.array([search.mean(move, search.counts[move]) for move in found.moves.tolist()])
+    scale = search.factor / (4 + 100)
+
+    def worth(shares: Any) -> float:
+        return float((shares * values).sum() + scale * (search.priors[found.moves] * np.log(shares)).sum())
+
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        other = found.target * np.exp(rng.normal(0.0, 0.05, 4))
+        assert worth(other / other.sum()) <= worth(found.target) + 1e-9
 
 
 def test_a_policy_of_a_file_has_its_classes_and_may_move() -> None:

@@ -147,6 +147,24 @@ def test_their_rows_are_learned_but_they_are_no_games_that_were_played(tmp_path:
     assert names.count("new reanalyzing") == sum(each.reanalyzed and len(each.rows["value"]) > 0 for each in games)
 
 
+@pytest.mark.parametrize("name", ["regularised", "variance_aware"])
+def test_the_searches_of_the_documentation_play(name: str, tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs/LEARNING.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```python\n(# searches\.py: .*?)```", text, re.DOTALL)
+    (tmp_path / "searches.py").write_text(script)
+    settings = replace(SETTINGS, search=f"{tmp_path / 'searches.py'}:{name}", visits=20, full_share=1.0)
+    with selfplay("go", AFTER, settings) as made:
+        (game, *_) = finished_by(made, 1, reanalyzed=False)
+        rows = rows_of(game, made.learnable, 0.0, made.rng)
+    found = [ply.found for ply in game.plies if ply.found is not None]
+    assert len(found) > 5
+    assert all(each.target.sum() == pytest.approx(1.0) for each in found)
+    open_ones = [each for each in found if len(each.moves) > 2]
+    assert any(each.visits == 20 for each in open_ones)
+    assert max(each.surprise for each in found) > 0.0
+    assert len(rows["value"]) == len(found)
+
+
 @pytest.mark.parametrize(
     ("column", "message"),
     [
