@@ -118,6 +118,12 @@ class Emitter:
     def store(self, value: Any, address: Any) -> None:
         self.ir.store(value, self.ir.inttoptr(address, value.type.as_pointer()), align=FLOAT_BYTES)
 
+    def reserve(self, vectors: int) -> Any:
+        """Return the address of memory for vectors, which lasts until the routine returns."""
+        memory = self.ir.alloca(VECTOR, vectors)
+        memory.align = FLOAT_BYTES * WIDTH
+        return self.ir.ptrtoint(memory, I64)
+
     def store_rounded(self, value: Any, factor: Any, address: Any) -> None:
         """Store value * factor rounded to 16-bit integers; it must fit."""
         # Adding 1.5 * 2**23 rounds to an integer in the lowest bits.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from yomi.native.forward.emit import (
     BYTES,
     F32,
     FLOAT_BYTES,
+    FLOATS,
     I32,
     I64,
     IN_WORD,
@@ -28,7 +30,7 @@ from yomi.native.forward.emit import (
     chosen,
 )
 from yomi.native.forward.gemm import PANEL
-from yomi.native.forward.pointwise import clamped, exponential
+from yomi.native.forward.pointwise import clamped, exponential, power_of_two
 
 # A point is a row of channels. Products are floats, or integers in units. With integers, each point has a factor for
 # its products: the greatest of its inputs, times 1 / their root mean square if they are normed.
@@ -209,6 +211,9 @@ def _softmax_routine(numbers: int) -> Routine:
         parts = ((I64(0), full, False), (full, builder.sub(width, full), True))
         is_whole = numbers == INTEGERS
         unit, result_unit = (e.load(e.at(units, place), F32) if is_whole else F32(1.0) for place in (0, 4))
+        # In fewer bits, scores become exponents of 2.
+        if numbers != FLOATS:
+            unit = builder.fmul(unit, F32(math.log2(math.e)))
         by, far = e.splat(unit), ir.Constant(INT_VECTOR, [-_FAR_INTEGER] * WIDTH) if is_whole else e.splat(-_FAR)
         kind = INT_VECTOR if is_whole else VECTOR
         with e.loop(rows, 1) as row:
@@ -232,14 +237,15 @@ def _softmax_routine(numbers: int) -> Routine:
                 return e.maximum(score, best)
 
             most = over_columns(far, greater)
-            if is_whole:
-                most = e.splat(builder.fneg(builder.fmul(builder.sitofp(e.greatest_of(most), F32), unit)))
-            else:
-                most = e.splat(e.greatest_float_of(most))
+            largest = builder.sitofp(e.greatest_of(most), F32) if is_whole else e.greatest_float_of(most)
+            less = e.splat(builder.fneg(builder.fmul(largest, unit)))
 
             def write_power(score: Any, place: Any, total: Any) -> Any:
-                difference = e.fma(e.to_floats(score), by, most) if is_whole else e.sub(score, most)
-                power = exponential(e, e.maximum(difference, e.splat(-80.0)), 4 if numbers else 6)
+                if numbers == FLOATS:
+                    power = exponential(e, e.maximum(e.add(score, less), e.splat(-80.0)))
+                else:
+                    value = e.to_floats(score) if is_whole else score
+                    power = power_of_two(e, e.maximum(e.fma(value, by, less), e.splat(-100.0)))
                 if is_whole:
                     e.store_rounded(power, e.splat(WEIGHT), e.at(first, e.times(place, FLOAT_BYTES // 2)))
                 elif numbers == TILES:

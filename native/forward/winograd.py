@@ -31,6 +31,7 @@ _POINTS = {
     5: (0.28125, -0.28125, 0.84375, -0.84375, 1.75, -1.75),
 }
 _KINDS = (False, True) if HAS_PAIRS else (False,)  # whether products are of integers
+_VECTOR_BYTES = WIDTH * FLOAT_BYTES
 TILE_OUTPUTS = tuple(_POINTS)  # the values of m
 
 
@@ -131,6 +132,9 @@ def apply(e: Emitter, matrix: Matrix, values: Sequence[Any]) -> list[Any]:
     return results
 
 
+# Between columns and rows, values are stored. Otherwise LLVM keeps 49 of them and as many addresses in 16 registers.
+
+
 def _input_routine(m: int, narrow: bool) -> Routine:
     n = m + 2
     matrix = matrices(m)[2]
@@ -138,18 +142,26 @@ def _input_routine(m: int, narrow: bool) -> Routine:
     def body(
         e: Emitter, source: Any, line: Any, point: Any, target: Any, place: Any, channels: Any, factors: Any
     ) -> None:
+        half = e.reserve(n * n)
         with e.loop(channels, WIDTH) as loop:
             offset = e.times(loop.index, FLOAT_BYTES)
             first, out = e.at(source, offset), e.at(target, e.times(loop.index, 2) if narrow else offset)
-            columns = []
-            for x in range(n):
-                start = e.at(first, e.times(point, x))
-                columns.append(apply(e, matrix, [e.load(e.at(start, e.times(line, y))) for y in range(n)]))
-            for i in range(n):
-                for j, value in enumerate(apply(e, matrix, [column[i] for column in columns])):
-                    where = e.at(out, e.times(place, i * n + j))
+            with e.loop(I64(n), 1) as column:
+                start = e.at(first, e.ir.mul(point, column.index))
+                values = apply(e, matrix, [e.load(e.at(start, e.times(line, y))) for y in range(n)])
+                for i, value in enumerate(values):
+                    e.store(value, e.at(half, e.times(column.index, _VECTOR_BYTES), i * n * _VECTOR_BYTES))
+            with e.loop(I64(n), 1) as row:
+                start = e.at(half, e.times(row.index, n * _VECTOR_BYTES))
+                values = apply(e, matrix, [e.load(e.at(start, x * _VECTOR_BYTES)) for x in range(n)])
+                row_out, row_factors = (
+                    e.at(base, e.ir.mul(e.times(row.index, n), step))
+                    for base, step in ((out, place), (factors, I64(FLOAT_BYTES)))
+                )
+                for j, value in enumerate(values):
+                    where = e.at(row_out, e.times(place, j))
                     if narrow:
-                        e.store_rounded(value, e.broadcast(e.at(factors, (i * n + j) * FLOAT_BYTES)), where)
+                        e.store_rounded(value, e.broadcast(e.at(row_factors, j * FLOAT_BYTES)), where)
                     else:
                         e.store(value, where)
 
@@ -181,6 +193,7 @@ def _output_routine(m: int, narrow: bool, summed: bool) -> Routine:
         def load(address: Any) -> Any:
             return e.to_floats(e.load(address, INT_VECTOR)) if narrow else e.load(address)
 
+        half = e.reserve(m * n)
         with e.loop(channels, WIDTH) as loop:
             offset = e.times(loop.index, FLOAT_BYTES)
             first = e.at(source, offset)
@@ -188,20 +201,22 @@ def _output_routine(m: int, narrow: bool, summed: bool) -> Routine:
             unit = e.load(e.at(units, offset)) if narrow else e.splat(1.0)
             if not summed:
                 by = e.mul(by, unit)
-            columns = []
-            for j in range(n):
-                values = [load(e.at(first, e.times(place, i * n + j))) for i in range(n)]
-                columns.append(apply(e, matrix, values))
-            for y in range(m):
-                with builder.if_then(builder.icmp_signed("<", I64(y), height)):
-                    values = apply(e, matrix, [column[y] for column in columns])
-                    for x, value in enumerate(values):
-                        with builder.if_then(builder.icmp_signed("<", I64(x), width)):
-                            where = e.at(offset, e.times(line, y), e.times(point, x))
-                            if summed:
-                                value = e.fma(value, unit, e.load(e.at(stream, where)))
-                                e.store(value, e.at(stream, where))
-                            e.store(e.maximum(e.fma(value, by, plus), least), e.at(target, where))
+            with e.loop(I64(n), 1) as column:
+                start = e.at(first, builder.mul(place, column.index))
+                values = apply(e, matrix, [load(e.at(start, e.times(place, i * n))) for i in range(n)])
+                for y, value in enumerate(values):
+                    e.store(value, e.at(half, e.times(column.index, _VECTOR_BYTES), y * n * _VECTOR_BYTES))
+            with e.loop(height, 1) as row:
+                start = e.at(half, e.times(row.index, n * _VECTOR_BYTES))
+                values = apply(e, matrix, [e.load(e.at(start, j * _VECTOR_BYTES)) for j in range(n)])
+                row_offset = e.at(offset, builder.mul(line, row.index))
+                for x, value in enumerate(values):
+                    with builder.if_then(builder.icmp_signed("<", I64(x), width)):
+                        where = e.at(row_offset, e.times(point, x))
+                        if summed:
+                            value = e.fma(value, unit, e.load(e.at(stream, where)))
+                            e.store(value, e.at(stream, where))
+                        e.store(e.maximum(e.fma(value, by, plus), least), e.at(target, where))
 
     return Routine(f"winograd_output_{m}_{int(narrow)}_{int(summed)}", 13, body)
 
