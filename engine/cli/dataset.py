@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_task, add_value, check_counts, check_ranges
+from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
 from yomi.engine.cli.games import GAMES, add_flags, add_games
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, add_actions
@@ -88,6 +89,7 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     add("--shard-rows", type=int, metavar="N", help=rows)
     add_value(make, "--min-moves", 20, "N", "ignore games with fewer moves")
     add_value(make, "--seed", 1, "N", "set the seed of all random choices")
+    add_cluster(make)
     groups = {}
     for game in GAMES.values():
         if "dataset make" in game.flags:
@@ -105,6 +107,7 @@ def _add_play(play: argparse.ArgumentParser) -> None:
         add_value(child, "--shard-rows", SHARD_ROWS, "N", "set the positions of a shard")
         add_value(child, "--seed", 1, "N", "set the seed of all random choices")
         add_flags(child, command, game)
+        add_cluster(child)
 
 
 def _add_vary(vary: argparse.ArgumentParser) -> None:
@@ -122,6 +125,7 @@ def _add_vary(vary: argparse.ArgumentParser) -> None:
     add_score_scale(vary)
     add_value(vary, "--shard-rows", SHARD_ROWS, "N", "set the positions of a shard")
     add_value(vary, "--seed", 1, "N", "set the seed of all random choices")
+    add_cluster(vary)
 
 
 def _add_openings(openings: argparse.ArgumentParser) -> None:
@@ -158,6 +162,7 @@ def make_dataset(args: argparse.Namespace) -> None:
 
     check_ranges(args, test_share=(0.0, 0.9))
     check_counts(args, limit=0, seed=0, shard_rows=1)
+    args.cluster = asked_cluster(args)
     args.out = folder_of(args.out, args.task)
     game = GAMES[feature_set(args.features).game]
     _refuse_others(args, game)
@@ -176,6 +181,7 @@ def _refuse_others(args: argparse.Namespace, game: Game[Any, Any]) -> None:
 def play_dataset(args: argparse.Namespace) -> None:
     check_ranges(args, random_moves=(0.0, 1.0))
     check_counts(args, positions=1, shard_rows=1, seed=0)
+    args.cluster = asked_cluster(args, getattr(args, "processes", None))
     if "task" in args:  # only sets of shards have tasks
         args.out = folder_of(args.out, args.task)
     made = GAMES[args.game].play_dataset(args, say)
@@ -189,6 +195,9 @@ def vary_dataset(args: argparse.Namespace) -> None:
     check_counts(args, positions=1, shards=1, nodes=1, moves=1, shard_rows=1, seed=0)
     if (args.positions is None) == (args.shards is None):
         raise CliError("--positions, --shards: expected one of them")
+    args.cluster = asked_cluster(args)
+    if args.cluster is not None and args.shards is None:
+        raise CliError("--cluster with --positions: expected --shards, as shards are made at the same time")
     if args.task is not None and args.shards is None:
         raise CliError(
             f"--task {args.task} with --positions: expected --shards, as tasks do not know each other's rows"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_task, add_value, type_of
+from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
 from yomi.engine.cli.games import GAMES, add_flags, add_games
 from yomi.engine.cli.loading import add_options, apply_network_defaults, check, collect, prepare
 from yomi.engine.cli.match_settings import bounds
@@ -84,6 +85,7 @@ def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: s
     parser.add_argument("--openings", type=Path, metavar="FILE", help="read openings from records or a folder")
     add_value(parser, "--temperature", 0.0, "X", "set the temperature after the opening, which falls fast", low=0)
     add_value(parser, "--seed", 1, "N", "set the seed of all random choices", low=0)
+    add_cluster(parser)
     add_flags(parser, COMMAND, game)
     known = {*player_options(game.name), *BOARD}
     add_options(parser, game, leave_out=set(TABLE) - known, defaults=_defaults(game))
@@ -148,6 +150,11 @@ def open_referees(
     from yomi.engine.evaluators.devices import device_of
     from yomi.engine.matches.duel import Duel, DuelProcesses
 
+    cluster = asked_cluster(args, args.processes)
+    if cluster is not None:
+        from yomi.engine.matches.units import ClusterDuel
+
+        return ClusterDuel(cluster, game, players, terms, games, args.at_once, say)
     for player in players:
         prepare(game, player, learning=True)
     on_cpu = all(device_of(player).is_cpu for player in players)
@@ -182,6 +189,7 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
     from yomi.engine.matches.duel import DuelTask, MatchState
     from yomi.engine.matches.results import MatchJournal
 
+    asked_cluster(args, args.processes)  # before anything is written
     terms = make_terms(args, game, players)
     names = _names(args)
     description, folder = describe(game, players, terms, names), folder_of(args.out, args.task)

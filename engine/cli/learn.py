@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_old_names, add_sets, add_setting, add_value
+from yomi.engine.arguments import add_old_names, add_sets, add_setting
+from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
 from yomi.engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
 from yomi.engine.cli.loading import add_options, apply_network_defaults, collect, prepare
 from yomi.engine.cli.output import echo, say, set_up_logs
@@ -30,7 +31,6 @@ from yomi.nets.text import read_toml, set_keys
 if TYPE_CHECKING:
     from yomi.engine.clients.spec import EngineSpec
     from yomi.engine.game import Game, Say
-    from yomi.engine.learning.cluster import ClusterOptions
     from yomi.engine.learning.figures import Figures
     from yomi.engine.learning.loop import Goal, Loop
     from yomi.engine.learning.store import Store
@@ -84,26 +84,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument("--until", nargs=2, metavar=("ANCHOR", "SHARE"), help=text)
         text = "also write figures for TensorBoard, in the run's folder tensorboard"
         child.add_argument("--tensorboard", action="store_true", help=text)
-        _add_cluster(child)
+        add_cluster(child)
+        text = "copy all results to a folder or an address of fsspec (s3://...) as well"
+        child.add_argument("--mirror", metavar="URL", help=text)
         add_flags(child, COMMAND, game)
         add_options(child, game, leave_out=set(TABLE) - set(BOARD), defaults=game.defaults.get(COMMAND, {}))
         group = child.add_argument_group("learning")
         for row in SETTINGS.values():
             add_setting(group, row, row.default, prefix=PREFIX, absent=None)
-
-
-def _add_cluster(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("cluster")
-    text = "play on a Ray cluster: auto (this machine's), local (a new one), or HOST:PORT"
-    group.add_argument("--cluster", metavar="ADDRESS", help=text)
-    cores = add_value(group, "--cores-per-process", 1.0, "N", "reserve this many cores for each process")
-    add_old_names(group, cores, "--actor-cpus")
-    gpus = add_value(group, "--gpus-per-process", 0.0, "N", "reserve this many GPUs (or a part) for each process")
-    add_old_names(group, gpus, "--actor-gpus")
-    text = "copy all results to a folder or an address of fsspec (s3://...) as well"
-    group.add_argument("--mirror", metavar="URL", help=text)
-    text = "use a cluster that runs code of anyone who can reach it"
-    group.add_argument("--insecure", action="store_true", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -227,7 +215,8 @@ def _make_loop(
     total: Any,
     on_generation: Callable[[Figures], None],
 ) -> Loop:
-    from yomi.engine.learning.cluster import LOCAL, Cluster, RayWorkers
+    from yomi.engine.cluster import LOCAL, Cluster
+    from yomi.engine.learning.cluster import RayWorkers
     from yomi.engine.learning.loop import Loop
     from yomi.engine.learning.store import Store
     from yomi.engine.learning.workers import ProcessWorkers, SelfPlayWorker
@@ -235,7 +224,7 @@ def _make_loop(
     from yomi.nets.training.generations import Generations
     from yomi.nets.training.losses import weighted
 
-    cluster = _asked_cluster(args)
+    cluster = asked_cluster(args, args.processes)
     folder = args.out or Path(f"learn-{game.name}")
     learnable = game.learnable(options)
     network = tables.get("network", {})
@@ -371,24 +360,6 @@ def _tensorboard(wanted: bool, store: Store) -> Iterator[None]:
     with contextlib.closing(TensorBoard(tensorboard_writer(store.folder / "tensorboard"))) as board:
         store.journal.listeners.append(board.add)
         yield
-
-
-def _asked_cluster(args: argparse.Namespace) -> ClusterOptions | None:
-    from yomi.engine.learning.cluster import ClusterOptions
-
-    cores, gpus = args.cores_per_process, args.gpus_per_process
-    if args.cluster is None:
-        if ClusterOptions("", None, cores, gpus, args.insecure) != ClusterOptions(""):
-            raise CliError("--cores-per-process, --gpus-per-process, --insecure: expected --cluster with them")
-        return None
-    asked = ClusterOptions(args.cluster, args.processes, cores, gpus, args.insecure)
-    if (asked.actors is not None and asked.actors < 1) or cores < 0 or gpus < 0:
-        flags = "--processes, --cores-per-process, --gpus-per-process"
-        raise CliError(f"{flags}: expected at least one process, and no negative numbers")
-    if not cores + gpus:
-        raise CliError("--cores-per-process 0 --gpus-per-process 0: expected a core or a GPU for each process")
-    require_package("ray", "--cluster")
-    return asked
 
 
 def _read_tables(path: Path | None, game: str | None = None, sets: Sequence[str] = ()) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
 from yomi.engine.cli.games import GAMES, game_of_network, split_game
 from yomi.engine.cli.match_settings import MatchSettings, add_settings, merge, read_file
 from yomi.engine.cli.output import LINE_ENDS, echo, plot_check, say
@@ -50,9 +51,11 @@ from yomi.engine.records import LeftOut, printable
 from yomi.language import tr
 
 if TYPE_CHECKING:
+    from yomi.engine.cluster import ClusterOptions
     from yomi.engine.game import Game, Say
     from yomi.engine.matches.rating import Sprt
     from yomi.engine.matches.results import MatchJournal
+    from yomi.engine.matches.runner import MatchPlan
 
 USAGE = "yomi match [GAME] PLAYER PLAYER [PLAYER ...] [options]"
 EPILOG = """\
@@ -90,6 +93,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("players", nargs="*", metavar="PLAYER", help=text)
     parser.add_argument("--config", type=Path, metavar="FILE", help="read settings and players from a TOML file")
     add_settings(parser)
+    add_cluster(parser)
     add_output(parser)
 
 
@@ -100,7 +104,10 @@ def run(args: argparse.Namespace) -> int:
     args.game, words = split_game(args.players, args.game)
     settings = merge(args, from_file)
     results = play_match(
-        settings, [*map(spec_table, words), *tables], words=[without_secrets(word) for word in args.command_words]
+        settings,
+        [*map(spec_table, words), *tables],
+        words=[without_secrets(word) for word in args.command_words],
+        cluster=asked_cluster(args, settings.at_once),
     )
     if results:
         show(args, results)
@@ -113,6 +120,7 @@ def play_match(
     report: Say | None = None,
     signals: Callable[[], AbstractContextManager[None]] = ended_by_a_signal,
     words: Sequence[str] = (),
+    cluster: ClusterOptions | None = None,
 ) -> list[GameResult]:
     """Play the remaining games of the match and return all of them.
 
@@ -122,6 +130,7 @@ def play_match(
         report: receives lines of progress. None: the terminal shows them, with a table.
         signals: a context in which the games are played.
         words: the command line, for the description of the run.
+        cluster: plays the games. Each actor plays one at a time.
 
     Raises:
         SpecError, MatchError, CliError: a setting or a player is wrong.
@@ -163,6 +172,8 @@ def play_match(
         **rules,
     }
 
+    if settings.cpus and cluster is not None:
+        raise CliError("--cpus with --cluster: expected --cores-per-process, as each machine has its own processors")
     at_once = settings.at_once or len(settings.cpus) or 1
     if settings.cpus and at_once > len(settings.cpus):
         raise CliError(f"--at-once {at_once}: expected at most {len(settings.cpus)}, the groups in --cpus")
@@ -193,8 +204,25 @@ def play_match(
         with _Progress(journal, [player.name for player in players], len(pairings), test, report) as progress:
             if not progress.is_decided:
                 with signals():
-                    MatchRunner(plan, journal, progress.show).run()
+                    if cluster is None:
+                        MatchRunner(plan, journal, progress.show).run()
+                    else:
+                        _play_on_cluster(cluster, game, plan, journal, progress, report or say)
         return sorted(journal.results, key=lambda result: result.number)
+
+
+def _play_on_cluster(
+    cluster: ClusterOptions, game: Game[Any, Any], plan: MatchPlan, journal: MatchJournal, progress: _Progress, say: Say
+) -> None:
+    from yomi.engine.matches.units import play_on_cluster
+
+    def add(result: GameResult) -> bool:
+        journal.add(result)
+        return progress.show(result)
+
+    done = {result.number for result in journal.results}
+    left = [pairing for pairing in plan.pairings if pairing.number not in done]
+    play_on_cluster(cluster, game, replace(plan, pairings=left), add, say, in_order=progress.test is not None)
 
 
 def _identity(

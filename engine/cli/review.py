@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi import language
 from yomi.engine.arguments import add_task, add_value, check_counts, type_of
+from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import (
     add_options,
@@ -40,6 +41,7 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.settings import OptionError
 
 if TYPE_CHECKING:
+    from yomi.engine.cluster import ClusterOptions
     from yomi.engine.game import Game
     from yomi.engine.options import Options
     from yomi.engine.review_scans import Reviewer
@@ -86,6 +88,10 @@ OUTPUT_OPTIONS = (
     "records",
     "command_words",
     "task",
+    "cluster",
+    "cores_per_process",
+    "gpus_per_process",
+    "insecure",
     "out",
     "worst",
     "json",
@@ -112,6 +118,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     text = "set visits of each position in a first pass, or its seconds (20s); 0: none (default: 40s)"
     parser.add_argument("--quick", type=type_of(parse_first_pass), metavar="N", help=text)
     add_task(parser, "records")
+    add_cluster(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
     parser.add_argument(
         "--html", action="store_true", help="write a page with the board for a browser (NAME.yomi.html)"
@@ -126,8 +133,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_counts(args, worst=0)
+    cluster = asked_cluster(args)
     if args.task is not None:
         return _run_task(args)
+    if cluster is not None:
+        return _run_on_cluster(args, cluster)
     jobs = find_jobs(args.records, args.out)
     if args.plot:
         plot_check()
@@ -138,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with ended_by_a_signal():
             for number, job in enumerate(jobs, 1):
-                _review_file(job, reviewers, args, outcome, f"{number}/{len(jobs)}" if len(jobs) > 1 else "")
+                review_file(job, reviewers, args, outcome, f"{number}/{len(jobs)}" if len(jobs) > 1 else "")
     except BaseException as error:
         if outcome.reviewed:  # otherwise the file of an earlier run is worth more
             write_json(args.json, outcome)
@@ -171,10 +181,29 @@ def _run_task(args: argparse.Namespace) -> int:
         with ended_by_a_signal():
             for number, unit in enumerate(share.left, 1):
                 outcome = Outcome(None, own, speeds, written=written)
-                _review_file(jobs[unit], reviewers, args, outcome, f"{number}/{len(own)}")
+                review_file(jobs[unit], reviewers, args, outcome, f"{number}/{len(own)}")
                 share.add(unit, outcome)
                 broken += outcome.broken
     return BROKEN if broken else 0
+
+
+def _run_on_cluster(args: argparse.Namespace, cluster: ClusterOptions) -> int:
+    from yomi.engine.cli.review_parts import ReviewShare, collected
+    from yomi.engine.cli.review_units import review_on_cluster
+
+    if args.out is None:
+        raise CliError(tr("--cluster {address}: expected --out FOLDER with it", address=args.cluster))
+    if args.quiz and not args.html:
+        raise CliError(tr("--quiz with --cluster: expected --html with it"))
+    if args.plot:
+        plot_check()
+    jobs, reviewers = find_jobs(args.records, args.out), Reviewers(args)
+    with ReviewShare(args, args.out, jobs, reviewers.networks(jobs)) as share, ended_by_a_signal():
+        review_on_cluster(cluster, args, reviewers.options_of(jobs), jobs, share)
+    outcome = collected(args.out)
+    write_json(args.json, outcome)
+    write_index(args.out, outcome)
+    return BROKEN if any("error" in entry for entry in outcome.reviewed) else 0
 
 
 def _ask_problems(args: argparse.Namespace, outcome: Outcome) -> None:
@@ -244,8 +273,9 @@ def _suffixes() -> list[str]:
 class Reviewers:
     """The reviewer of each game, created for the first record of the game."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._args = args
+    def __init__(self, args: argparse.Namespace, given: Mapping[str, Options] | None = None) -> None:
+        """`given`: options by game, in place of the options of the command line."""
+        self._args, self._given = args, given or {}
         self._made: dict[str, Reviewer] = {}
         self.options: dict[str, Options] = {}
 
@@ -281,17 +311,25 @@ class Reviewers:
     def networks(self, jobs: Sequence[Job]) -> dict[str, str | None]:
         """Return the network files that evaluate some records, by use."""
         found: dict[str, str | None] = {}
+        for game, options in self.options_of(jobs).items():
+            found[game] = network_file(options, game)
+            if options.value_net is not None:
+                found[f"{game} value"] = named_file(options.value_net, game)
+        return {f"network of {use}": file for use, file in found.items()}
+
+    def options_of(self, jobs: Sequence[Job]) -> dict[str, Options]:
+        """Return the options of the games of some records."""
+        found: dict[str, Options] = {}
         for job in jobs:
             with contextlib.suppress(ReviewError):  # reported when it is the record's turn
                 game = game_of(job.path)
                 if game.name not in found:
-                    options = self._options(game)
-                    found[game.name] = network_file(options, game.name)
-                    if options.value_net is not None:
-                        found[f"{game.name} value"] = named_file(options.value_net, game.name)
-        return {f"network of {use}": file for use, file in found.items()}
+                    found[game.name] = self._options(game)
+        return found
 
     def _options(self, game: Game[Any, Any]) -> Options:
+        if game.name in self._given:
+            return self._given[game.name].copy()
         limit = visits_without_limit(self._args, DEFAULT_VISITS, game)
         options = collect(self._args, game, **game.defaults.get(COMMAND, {}), **limit)
         is_own = is_given(self._args, game, "visits", "playouts", "level")
@@ -309,7 +347,7 @@ class Reviewers:
 # -- one record ----------------------------------------------------------------------------------------------------
 
 
-def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcome: Outcome, count: str) -> None:
+def review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcome: Outcome, count: str) -> None:
     """Review the games of a file. Errors of the file are reported, and the review continues with the next file."""
     try:
         game = game_of(job.path)

@@ -53,7 +53,7 @@ class Outcome:
 def write_json(path: Path | None, outcome: Outcome) -> None:
     if path is not None:
         text = json.dumps(outcome.reviewed, indent=1, ensure_ascii=False) + "\n"
-        _write(path, text.encode("utf-8", "backslashreplace"))  # names of files need not be UTF-8
+        write(path, text.encode("utf-8", "backslashreplace"))  # names of files need not be UTF-8
 
 
 def write_index(out: Path | None, outcome: Outcome, *, quiet: bool = False) -> None:
@@ -63,7 +63,7 @@ def write_index(out: Path | None, outcome: Outcome, *, quiet: bool = False) -> N
 
         path = (out or outcome.pages[0][1].parent) / INDEX
         reviews = [(name, os.path.relpath(page, path.parent), cells) for name, page, cells in outcome.pages]
-        _write(path, index_page(reviews).encode("utf-8", "backslashreplace"))
+        write(path, index_page(reviews).encode("utf-8", "backslashreplace"))
         if not quiet:
             echo(tr("list of all pages: {path}", path=printable(path)))
 
@@ -152,7 +152,7 @@ class GameFiles:
             if suffix not in self._paths:
                 self._paths[suffix] = unused(self._job, self._name, suffix, written)
                 written.add(self._paths[suffix])
-            _write(self._paths[suffix], data)
+            write(self._paths[suffix], data)
 
 
 def unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
@@ -184,7 +184,7 @@ def _print(path: Path, name: str, review: Review, worst: int, written: Sequence[
     echo("".join(tr("written to {path}", path=printable(file)) + "\n" for file in written))
 
 
-def _write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import file_values
 from yomi.engine.cli.review_files import Job, Outcome, unused, write_index, write_json
-from yomi.engine.jobs import JobError, Part, Run, begin_run, named_network
+from yomi.engine.jobs import JobError, Part, Run, begin_run, first_difference, named_network, read_run
 from yomi.engine.journal import append_object, complete_lines
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import lock_file, naming, source_digest
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 UNIT = "records"
 NAME = "records.jsonl"  # a line for each reviewed record: its number, results and files
 # Arguments that neither change the results nor the files of a record, or that have a place of their own
-LEFT_OUT = ("records", "command_words", "out", "task", "json", "worst", "run", "command", "config")
+CLUSTER = ("cluster", "cores_per_process", "gpus_per_process", "insecure")
+LEFT_OUT = ("records", "command_words", "out", "task", "json", "worst", "run", "command", "config", *CLUSTER)
 LEFT_OUT_OPTIONS = ("net", "value_net", "log_file", "log_level")  # networks count by their content
 
 
@@ -59,6 +60,8 @@ class ReviewShare:
             if not lock_file(self._file.fileno(), wait=False):
                 raise JobError(f"{folder} is in use by another review: end it, or use another --out")
             self.lines = {line["unit"]: line for line in read_lines(folder)}
+            if self.lines:
+                _compare(folder, run)
             begin_run(folder, run, len(self.lines), is_new=not self.lines)
         except BaseException:
             self._file.close()
@@ -92,6 +95,19 @@ class ReviewShare:
 
     def __exit__(self, *error: object) -> None:
         self._file.close()
+
+
+def _compare(folder: Path, run: Run) -> None:
+    """Raise JobError if a folder contains the records of another review."""
+    found, wanted = read_run(folder), parse_json(run.to_json())
+    for name in ("networks", "settings"):
+        old, new = getattr(found, name), wanted[name]
+        if old != new:
+            name, was, now = first_difference("", old, new)
+            raise JobError(
+                f"{folder} belongs to another review: {name} was {was!r:.80}, now {now!r:.80}; use the same "
+                "settings, or another --out"
+            )
 
 
 def _texts(values: Mapping[str, object], leave_out: Sequence[str]) -> dict[str, str]:
@@ -167,6 +183,18 @@ def merge(parts: Sequence[Part], out: Path) -> None:
     write_index(out, outcome, quiet=True)
     if settings["json"] is not None:
         write_json(out / Path(settings["json"]).name, outcome)
+
+
+def collected(folder: Path) -> Outcome:
+    """Return the pages and results of all records in a folder. Errors: see `read_lines`."""
+    outcome = Outcome(None, [])
+    for line in sorted(read_lines(folder), key=lambda line: int(line["unit"])):
+        cells = iter(line["cells"])
+        for game in line["games"]:
+            if ".html" in game["files"]:
+                outcome.pages.append((game["name"], folder / game["files"][".html"], next(cells)))
+        outcome.reviewed += line["reviewed"]
+    return outcome
 
 
 def results(folders: Sequence[Path], run: Run) -> list[str]:

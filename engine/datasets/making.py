@@ -5,10 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
-import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -18,7 +16,7 @@ import numpy.typing as npt
 from yomi.engine.datasets.parts import ShardWork
 from yomi.engine.records import MAX_RECORD_BYTES, LeftOut, refuse_special
 from yomi.native.jit import CACHE_DIRECTORY, kernel_key
-from yomi.nets.data.shards import SPLITS, Dataset, open_dataset, shard_name, write_shard
+from yomi.nets.data.shards import SPLITS, shard_name
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import source_digest
 
@@ -138,26 +136,6 @@ def plan_shards(
             for number, begin in enumerate(range(0, len(chosen), shard_rows)):
                 planned.append((split, size, shard_name(split, size, number), chosen[begin : begin + shard_rows]))
     return planned
-
-
-def write_missing(
-    dataset: Dataset,
-    planned: Sequence[Planned],
-    columns: Callable[[ThreadPoolExecutor, npt.NDArray[Any], int], Columns],
-    log: Log,
-    work: ShardWork = MAKE,
-) -> Dataset:
-    """Write those of the `planned` shards that a set lacks, as far as they belong to a task, and return the set.
-
-    `columns` returns the columns of a shard from a thread pool, its rows and the board size.
-    """
-    missing = work.begin(dataset, [name for _, _, name, _ in planned])
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for number in missing:
-            split, size, name, rows = planned[number]
-            write_shard(dataset.folder, name, split, size, columns(pool, rows, size))
-            log(f"shard {number + 1} of {len(planned)}: {name}, {len(rows)} positions")
-    return open_dataset(dataset.folder)
 
 
 def announce_kernels(game: Game[Any, Any], say: Say) -> None:

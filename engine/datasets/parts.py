@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from yomi.engine.cluster import ClusterOptions
 from yomi.engine.jobs import RUN_NAME, JobError, Part, Run, Task, begin_run
 from yomi.nets.data.shards import SPLITS, Dataset, open_dataset
 from yomi.nets.files import naming
@@ -23,6 +24,7 @@ class ShardWork:
     command: str  # such as "dataset play"
     words: Sequence[str] = ()  # the command line
     task: Task | None = None  # None: all shards
+    cluster: ClusterOptions | None = None  # makes the shards
 
     def begin(self, dataset: Dataset, names: Sequence[str]) -> list[int]:
         """Write the description of the run, and return the numbers of the shards to make.

@@ -279,7 +279,7 @@ class Go(Game[Any, Any]):
             precision=args.precision if has_network else "",
         )
         try:
-            work = ShardWork("dataset make", args.command_words, args.task)
+            work = ShardWork("dataset make", args.command_words, args.task, args.cluster)
             return make_go_dataset(args.paths, args.out, options, teacher, say, scorer, work)
         finally:
             for network in (teacher, scorer.teacher if scorer is not None else None):
@@ -299,7 +299,7 @@ class Go(Game[Any, Any]):
         teacher = _make_teacher(args, args.teacher, args.visits)
         options = filled(PlayOptions, args, teacher=named(args.teacher))
         try:
-            work = ShardWork("dataset play", args.command_words, args.task)
+            work = ShardWork("dataset play", args.command_words, args.task, args.cluster)
             return play_go_dataset(args.out, options, teacher, say, work)
         finally:
             teacher.close()

@@ -195,6 +195,13 @@ class ConcurrentGames(Generic[T]):
     def is_over(self) -> bool:
         return not any(self._games)
 
+    def refill(self) -> None:
+        """Begin games in the slots that had none, if there are games now."""
+        for number, game in enumerate(self._games):
+            if game is None:
+                self._games[number] = self._begin([searches.slots[number] for searches in self.searches])
+                self._resume(number)
+
     def play(self, seconds: float = math.inf) -> list[T]:
         """Play until a game ends, no game is left, or the time is up. Return the finished games."""
         end = time.monotonic() + seconds

@@ -150,6 +150,8 @@ class Duel:
     def rounds(self, tasks: Iterable[DuelTask]) -> Iterator[list[DuelGame]]:
         """Play games. Yield a list of the finished games, maybe empty, after each round of batches.
 
+        An iterator of tasks that has ended is asked again while games are played.
+
         Raises:
             EvaluatorError, LearningError: as in `play`.
         """
@@ -167,6 +169,7 @@ class Duel:
             failure_limit.note(faults, len(played))
             self.faults += faults
             yield played
+            table.refill()
             if not table.advance(waits=self.waits) and not self.waits:
                 time.sleep(IDLE_SECONDS)
             ended = table.take()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from yomi.engine.clients.client import EngineClient, EngineError, EngineProcess, OnStart
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.matches.games import GameRunner
-from yomi.engine.matches.results import FAULTS, GameResult, MatchError, MatchJournal, PlayedGame, UnscoredError, key_of
+from yomi.engine.matches.results import FAULTS, GameResult, MatchError, PlayedGame, UnscoredError, key_of
 from yomi.engine.matches.schedule import Pairing
 from yomi.engine.play import FAILURE, Ended
 from yomi.nets.files import remove_drafts, write_atomically
@@ -36,10 +36,18 @@ class MatchPlan:
     restart: bool = False  # start the engines again for each game
 
 
+class Journal(Protocol):
+    """Receives the results of games. A `MatchJournal` is one."""
+
+    results: list[GameResult]
+
+    def add(self, result: GameResult) -> None: ...
+
+
 class MatchRunner:
     """Plays the games of a match that are not in its journal."""
 
-    def __init__(self, plan: MatchPlan, journal: MatchJournal, on_result: Callable[[GameResult], bool]) -> None:
+    def __init__(self, plan: MatchPlan, journal: Journal, on_result: Callable[[GameResult], bool]) -> None:
         """Prepare. `on_result` is called with each game after it was stored, one call at a time. It returns True to end
         the match.
         """
@@ -75,6 +83,19 @@ class MatchRunner:
             raise
         if self._error is not None:
             raise self._error
+
+    def play(self, pairings: Iterable[Pairing]) -> None:
+        """Play games in this thread, one after the other. The engines stay for the next call, until `close`.
+
+        Raises:
+            MatchError: as `run`.
+        """
+        for pairing in pairings:
+            self._slots[0].play(pairing)
+
+    def close(self) -> None:
+        """End the engines of `play`."""
+        self._slots[0].close()
 
     # -- for the slots -----------------------------------------------------------------------------------------------
 
@@ -119,18 +140,22 @@ class _Slot:
         self.cpus = plan.cpus[number % len(plan.cpus)] if plan.cpus else frozenset[int]()
         self._clients: dict[int, EngineClient] = {}  # by player
         self._processes: list[EngineProcess] = []  # of all running and starting engines, including scorers
+        self._game_runner: GameRunner[Any] | None = None
 
     def run(self) -> None:
-        game_runner = self.runner.plan.make_game_runner(self._watch)
         try:
             while (pairing := self.runner.next()) is not None:
-                self._play(game_runner, pairing)
+                self.play(pairing)
         except BaseException as error:
             self.runner.fail(error)
         finally:
-            game_runner.close()
-            for player in list(self._clients):
-                self._drop(player)
+            self.close()
+
+    def close(self) -> None:
+        if self._game_runner is not None:
+            self._game_runner.close()
+        for player in list(self._clients):
+            self._drop(player)
 
     def kill(self) -> None:
         """End the engines at once, from any thread. Threads that wait for them get an error."""
@@ -143,9 +168,10 @@ class _Slot:
         if self.runner.is_stopped:  # `kill` may have come before
             process.kill()
 
-    def _play(self, game_runner: GameRunner[Any], pairing: Pairing) -> None:
+    def play(self, pairing: Pairing) -> None:
         """Play one game, write its record, and add the result."""
         plan, runner = self.runner.plan, self.runner
+        game_runner = self._game_runner = self._game_runner or plan.make_game_runner(self._watch)
         players = {BLACK: pairing.black, WHITE: pairing.white}
         opening = plan.openings[pairing.opening]
         played: PlayedGame | None = None

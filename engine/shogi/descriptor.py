@@ -125,7 +125,7 @@ def _add_dataset_play(group: _ActionsContainer) -> None:
     add, value = group.add_argument, functools.partial(add_value, group)
     add("--engine", required=True, metavar="COMMAND", help="play both sides with this USI engine; see below")
     add("--nodes", type=int, required=True, metavar="N", help="search this many nodes a move")
-    value("--processes", os.cpu_count() or 1, "N", "run this many engines at a time")
+    value("--processes", None, "N", "run this many engines at a time", "the number of cores")
     lines = "begin with records or lines `startpos moves ...` (default: the usual position)"
     add("--openings", type=Path, metavar="FILE", help=lines)
     value("--opening-moves", 8, "N", "play 1 to N random moves after the opening; 0: none")
@@ -165,13 +165,15 @@ def _score_scale(text: str | None, *, may_fit: bool = True) -> float:
 
 def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """Make or continue a data set of positions near those of other data sets, valued by an engine."""
+    from contextlib import closing
+
     from yomi.engine.clients.client import EngineError
-    from yomi.engine.clients.spec import SpecError, parse_spec
+    from yomi.engine.clients.spec import SpecError, is_own, parse_spec
     from yomi.engine.datasets.making import named
     from yomi.engine.datasets.parts import ShardWork
     from yomi.engine.evaluators.kernel_evaluators import SparseEvaluator
     from yomi.engine.evaluators.load import load
-    from yomi.engine.shogi.datasets.varied import ShogiVaryOptions, vary_positions
+    from yomi.engine.shogi.datasets.varied import ShogiVaryOptions, VariedShards, vary_positions
     from yomi.nets.models import default_network
 
     net = args.net or default_network(game.name, on_processor=True)
@@ -183,8 +185,10 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
         if not isinstance(evaluator, SparseEvaluator):
             raise OptionError(f"--net {net}: a network of layers found, expected a sparse one")
         options = filled(ShogiVaryOptions, args, net=named(Path(net)), score_scale=scale)
-        work = ShardWork("dataset vary", args.command_words, args.task)
-        return vary_positions(args.folders, args.out, options, args.positions, evaluator, spec, say, work, args.shards)
+        work = ShardWork("dataset vary", args.command_words, args.task, args.cluster)
+        maker = VariedShards(options, spec, str(net), is_own(spec), evaluator)
+        with closing(maker):
+            return vary_positions(args.folders, args.out, options, args.positions, maker, say, work, args.shards)
     except EngineError as error:
         raise OptionError(f"--engine {args.engine}: {error}") from None
     except SpecError as error:
@@ -267,7 +271,7 @@ class Shogi(Game[Any, Any]):
         rows = args.shard_rows or SHARD_ROWS
         options = filled(ShogiDataOptions, args, merge=not args.keep_duplicates, shard_rows=rows, score_scale=scale)
         return make_shogi_dataset(
-            args.paths, args.out, options, say, ShardWork("dataset make", args.command_words, args.task)
+            args.paths, args.out, options, say, ShardWork("dataset make", args.command_words, args.task, args.cluster)
         )
 
     def play_dataset(self, args: Namespace, say: Say) -> str:
@@ -286,7 +290,10 @@ class Shogi(Game[Any, Any]):
             openings = load_records(args.openings) if args.openings else []
             self.compile(say)
             options = filled(ShogiPlayOptions, args, openings=named(args.openings) if args.openings else "")
-            total = play_shogi_positions(args.out, options, args.positions, spec, openings, args.processes, say)
+            processes = args.processes or os.cpu_count() or 1
+            total = play_shogi_positions(
+                args.out, options, args.positions, spec, openings, processes, say, args.cluster
+            )
         except EngineError as error:
             raise OptionError(f"--engine {args.engine}: {error}") from None
         except (SpecError, RecordError) as error:

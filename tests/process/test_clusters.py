@@ -10,16 +10,21 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fakes.units import FakeUnitPool
 from tests.process.match_process import ROOT, command, scripted
 from tests.unit.test_go_dataset import random_record
+from yomi.engine.cli import cluster_flags, review_units
 from yomi.engine.cli.main import build, main
+from yomi.engine.datasets import units as shard_units
 from yomi.engine.default_network import named_file
 from yomi.engine.jobs import RUN_NAME, read_run
+from yomi.engine.matches import units as match_units
 from yomi.engine.matches.results import JOURNAL_NAME, read_journal
 
 PLAYERS = [scripted("usi", conduct) for conduct in ("fine", "resign", "declare")]
@@ -273,6 +278,71 @@ def test_a_task_of_a_review_needs_a_folder(
         r"part-2-of-2: records\.0 a\.sgf \w{16} found, expected a\.sgf \w{16} as in",
         merge_fails(capsys, parts, "--out", tmp_path / "merged"),
     )
+
+
+@pytest.fixture
+def actors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let commands with --cluster work on actors in this process, some of which are lost."""
+    monkeypatch.setattr(FakeUnitPool, "made", [], raising=False)
+    monkeypatch.setattr(cluster_flags, "require_package", lambda package, use: None)
+    for module in (match_units, shard_units, review_units):
+        monkeypatch.setattr(module, "UnitPool", FakeUnitPool)
+    yield
+    assert len(FakeUnitPool.made) == 1
+    assert FakeUnitPool.made[0].lost
+
+
+@pytest.mark.usefixtures("actors")
+def test_a_match_on_a_cluster_is_the_whole_match(whole_match: Path, tmp_path: Path) -> None:
+    words = ["--cluster", "local", "--at-once", "2", "--out", str(tmp_path)]
+    assert main([*match_words(whole_match.parent), *words]) == 0
+    found, wanted = in_order(contents(tmp_path)), in_order(contents(whole_match))
+    assert found == wanted
+    assert described(tmp_path) == described(whole_match)
+
+
+@pytest.mark.usefixtures("actors")
+def test_a_duel_on_a_cluster_is_the_whole_duel(whole_duel: Path, tmp_path: Path) -> None:
+    words = ["--cluster", "local", "--processes", "3", "--at-once", "2", "--out", str(tmp_path)]
+    assert main([*DUEL, *words]) == 0
+    assert in_order(contents(tmp_path)) == in_order(contents(whole_duel))
+    assert described(tmp_path) == described(whole_duel)
+
+
+@pytest.mark.usefixtures("actors")
+@pytest.mark.parametrize("action", ["play", "make"])
+def test_a_data_set_on_a_cluster_is_the_whole_set(
+    action: str, datasets: dict[str, tuple[list[str], Path]], tmp_path: Path
+) -> None:
+    words, whole = datasets[action]
+    assert main([*words, "--cluster", "local", "--out", str(tmp_path)]) == 0
+    assert contents(tmp_path) == contents(whole)
+    assert described(tmp_path) == described(whole)
+
+
+@pytest.mark.usefixtures("actors")
+def test_a_review_on_a_cluster_is_the_whole_review(
+    archive: tuple[list[str], Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words, whole = archive
+    words = [*words, "--cluster", "local", "--out", str(tmp_path / "review")]
+    assert main([*words, "--json", str(tmp_path / "review" / "all.json")]) == 1
+    assert contents(tmp_path / "review", (RUN_NAME, "records.jsonl")) == contents(whole)
+    shown = capfd.readouterr()
+    assert f"written to {tmp_path}/review/b/a.yomi.sgf\n" in shown.out
+    assert re.search(r"^yomi: error: .*/d\.sgf: no game of SGF found", shown.err, re.MULTILINE)
+    assert "yomi-review-" not in shown.out + shown.err
+    assert main([*words, "--visits", "7"]) == 2
+    assert "review belongs to another review: visits was '6', now '7'" in capfd.readouterr().err
+
+
+def test_a_cluster_takes_no_tasks(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = [*DUEL, "--out", str(tmp_path / "out"), "--cluster", "local"]
+    assert main([*words, "--task", "1/2"]) == 2
+    assert "--cluster with --task: expected one of them" in capsys.readouterr().err
+    assert main([*words[:-2], "--gpus-per-process", "0.5"]) == 2
+    assert "--insecure: expected --cluster with them" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_status_of_a_tuning_has_its_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

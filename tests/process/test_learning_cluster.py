@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import importlib
 import os
+import pickle
 import secrets
 import subprocess
 import sys
@@ -17,10 +18,10 @@ from typing import Any
 
 import pytest
 
+from yomi.engine import cluster
 from yomi.engine.cli.games import GAMES
-from yomi.engine.learning import cluster
-from yomi.engine.learning.cluster import LOCAL, Cluster, ClusterOptions, Parcel, RayWorkers
-from yomi.engine.learning.journal import LearningError
+from yomi.engine.cluster import LOCAL, Cluster, ClusterError, ClusterOptions, Parcel
+from yomi.engine.learning.cluster import RayWorkers
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import SelfPlayGame
 from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task
@@ -108,6 +109,10 @@ def take_until(made: RayWorkers, is_enough: Callable[[list[Delivery]], bool], se
     return deliveries
 
 
+def all_ready(made: RayWorkers) -> bool:
+    return len(made.actors.ready) == made.count
+
+
 def games_of(deliveries: list[Delivery]) -> list[SelfPlayGame]:
     return [game for delivery in deliveries for game in delivery.games]
 
@@ -141,7 +146,7 @@ def test_a_killed_actor_and_a_removed_node_are_told_of_and_replaced(
     made = workers(ClusterOptions(nodes.address), lost)
     try:
         assert made.count == 2
-        take_until(made, lambda deliveries: all(made._ready) and len(deliveries) > 10)
+        take_until(made, lambda deliveries: all_ready(made) and len(deliveries) > 10)
         score = made.match(GO, LearningMatch((task().options,) * 2, 7, 8, 1, 0.0))
         assert score.games == 8
         assert score.wins > 0
@@ -149,14 +154,14 @@ def test_a_killed_actor_and_a_removed_node_are_told_of_and_replaced(
         assert sum(score.pairs) == 4
         score = made.match(GO, LearningMatch((task().options,) * 2, 400, 8, 1, 0.0, Sprt(-900.0, -800.0)))
         assert 0 < score.games < 400
-        made._ray.kill(made._actors[0])
-        take_until(made, lambda _: bool(lost) and all(made._ready))
+        made.actors._ray.kill(made.actors.handles[0])
+        take_until(made, lambda _: bool(lost) and all_ready(made))
         assert [number for number, _ in lost] == [0]
         nodes.tell("remove")
         take_until(made, lambda _: len(lost) > 1)
-        take_until(made, lambda deliveries: sum(made._ready) == 1 and len(deliveries) > 10)
+        take_until(made, lambda deliveries: len(made.actors.ready) == 1 and len(deliveries) > 10)
         nodes.tell("add")
-        take_until(made, lambda deliveries: all(made._ready) and len(deliveries) > 10)
+        take_until(made, lambda deliveries: all_ready(made) and len(deliveries) > 10)
         assert all(why and "\n" not in why for _, why in lost)
     finally:
         made.close()
@@ -170,29 +175,29 @@ def test_the_loss_of_the_head_is_one_line(
     made = workers(ClusterOptions(nodes.address), [])
     take_until(made, lambda deliveries: len(deliveries) > 2)
     nodes.tell("behead")
-    with pytest.raises(LearningError, match=r"^cluster .*: its head is lost .*: run the command again .*$"):
+    with pytest.raises(ClusterError, match=r"^cluster .*: its head is lost .*: run the command again .*$"):
         take_until(made, lambda _: False)
     network = tmp_path / "network.onnx"
     network.write_bytes(b"a network that nobody loads")
-    with pytest.raises(LearningError, match="its head is lost"):  # and not the end of this process
+    with pytest.raises(ClusterError, match="its head is lost"):  # and not the end of this process
         made.use(Task(dataclasses.replace(task().options, net=str(network)), "network", {}))
     made.close()
 
 
 def test_a_cluster_that_runs_the_code_of_all_is_refused(start: Callable[..., Nodes]) -> None:
     nodes = start(1, "disabled")
-    with pytest.raises(LearningError, match=r"^--cluster .*: it runs anyone.s code, expected .* or --insecure$"):
+    with pytest.raises(ClusterError, match=r"^--cluster .*: it runs anyone.s code, expected .* or --insecure$"):
         Cluster(ClusterOptions(nodes.address))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere"])
 def test_an_address_without_a_cluster_is_one_line(start: Callable[..., Nodes], address: str) -> None:
-    with pytest.raises(LearningError, match=rf"^--cluster {address}: .*expected .*$"):
+    with pytest.raises(ClusterError, match=rf"^--cluster {address}: .*expected .*$"):
         Cluster(ClusterOptions(address))
 
 
 LISTENS = """\
-from yomi.engine.learning.cluster import LOCAL, ClusterOptions, Cluster
+from yomi.engine.cluster import LOCAL, ClusterOptions, Cluster
 
 def listening():
     rows = [line.split() for name in ("tcp", "tcp6") for line in list(open(f"/proc/net/{name}"))[1:]]
@@ -218,8 +223,11 @@ def test_a_network_is_written_once_on_a_node(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(importlib.import_module("ray"), "get", lambda content: fetched.append(content) or content)
     for number in (0, 0, *range(1, 12)):
         content = b"network %d" % number
-        parcel = Parcel(f"{cluster.name_of(content)}.onnx", [content])
-        options = cluster._unpacked(Options.for_game("go"), parcel)
-        assert Path(str(options.net)).read_bytes() == content
+        files = {"net.onnx": content, "net.onnx.ini": b"values"}
+        parcel = Parcel(cluster._digest(files), "net.onnx", [pickle.dumps(files)])
+        path = Path(parcel.unpack())
+        assert path.name == "net.onnx"
+        assert path.read_bytes() == content
+        assert path.with_name("net.onnx.ini").read_bytes() == b"values"
     assert len(fetched) == 12
     assert len(list((tmp_path / "cluster").iterdir())) == cluster.CACHED_NETWORKS

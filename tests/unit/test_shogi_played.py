@@ -11,13 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.fakes.units import FakeUnitPool
 from yomi.engine.cli.main import main
 from yomi.engine.clients.client import EngineError, EngineMove, Evaluation
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.clock import Clocks
+from yomi.engine.cluster import ClusterOptions
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.play import ADJUDICATION, MAX_MOVES, RESIGNATION
 from yomi.engine.shogi.datasets import played as shogi_played
+from yomi.engine.shogi.datasets import played_units
 from yomi.engine.shogi.datasets.played import (
     SENT_PLIES,
     PlayedPositions,
@@ -151,6 +154,23 @@ def make(
 
 def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize("actors", [1, 3])
+def test_a_cluster_plays_the_same_games(actors: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    total, _ = make(monkeypatch, tmp_path / "here", 900)
+    monkeypatch.setattr(FakeUnitPool, "made", [], raising=False)
+    monkeypatch.setattr(played_units, "UnitPool", FakeUnitPool)
+    monkeypatch.setattr(played_units, "UsiClient", lambda spec: FakeEngine())
+    cluster, lines = ClusterOptions("local", actors), list[str]()
+    for positions in (400, 900):  # a continued run
+        found = play_shogi_positions(tmp_path / "there", OPTIONS, positions, SPEC, (), 1, lines.append, cluster)
+    assert found == total
+    assert FakeUnitPool.made[0].lost
+    rows = [
+        b"".join(path.read_bytes() for path in sorted((tmp_path / place).glob("*.hcpe"))) for place in ("here", "there")
+    ]
+    assert rows[0] == rows[1]
 
 
 def test_files_do_not_depend_on_processes_and_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.fakes.units import FakeUnitPool
+from yomi.engine.cli import cluster_flags
 from yomi.engine.cli.main import main
 from yomi.engine.clients.client import EngineMove, Evaluation
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.clock import Clocks
+from yomi.engine.datasets import units
 from yomi.engine.shogi.datasets import varied
 from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
 from yomi.engine.shogi.game import ShogiGame
@@ -127,6 +130,21 @@ def test_a_set_in_parts_is_the_whole_set(count: int, source: Dataset, tmp_path: 
         if file.name != "run.json":
             assert (tmp_path / "merged" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
     assert len(list((tmp_path / "merged").rglob("*.*"))) == len(files)
+
+
+def test_a_cluster_makes_the_whole_set(source: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert vary(source, "--shards", "6", "--out", str(tmp_path / "whole")) == 0
+    monkeypatch.setattr(FakeUnitPool, "made", [], raising=False)
+    monkeypatch.setattr(units, "UnitPool", FakeUnitPool)
+    monkeypatch.setattr(cluster_flags, "require_package", lambda package, use: None)
+    assert vary(source, "--shards", "6", "--cluster", "local", "--out", str(tmp_path / "other")) == 0
+    assert FakeUnitPool.made[0].lost
+    files = [path.relative_to(tmp_path / "whole") for path in sorted((tmp_path / "whole").rglob("*.*"))]
+    for file in files:
+        if file.name != "run.json":
+            assert (tmp_path / "other" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+    assert len(list((tmp_path / "other").rglob("*.*"))) == len(files)
+    assert vary(source, "--positions", "6", "--cluster", "local", "--out", str(tmp_path / "third")) == 2
 
 
 @pytest.mark.parametrize(

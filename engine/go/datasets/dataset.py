@@ -8,6 +8,7 @@ missing shard.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.cluster import Places
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import (
     GO_SUFFIXES,
@@ -25,9 +27,9 @@ from yomi.engine.datasets.making import (
     held_out,
     plan_shards,
     readable_files,
-    write_missing,
 )
 from yomi.engine.datasets.parts import ShardWork
+from yomi.engine.datasets.units import make_shards
 from yomi.engine.go.datasets.games import (
     PLY_DTYPE,
     GameTable,
@@ -47,6 +49,7 @@ from yomi.native.go.board import POSITION_DTYPE
 from yomi.native.go.rules import MAX_HISTORY
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset
 from yomi.nets.errors import NetworkError
+from yomi.nets.metadata import FeatureSet
 
 CHUNK, SEARCH_CHUNK = 64, 4  # positions that a thread writes at once, without and with a search for each
 UNIQUES = ("none", "move", "position")
@@ -123,15 +126,52 @@ def make_go_dataset(
         log(f"refused {count} times: {reason}")
     table, believed = choose_games(table, options)
     log(f"{len(table.games)} games used, {believed.sum()} with a result that is believed")
-    writer = RowWriter(table, manifest.features, believed)
     plies = choose_positions(table, options)
     held = held_out(len(table.games), options.test_share, options.seed)[plies["game"]]  # games are held out whole
     planned = plan_shards(plies, held, table.games["size"][plies["game"]], options.shard_rows)
 
-    def columns(pool: ThreadPoolExecutor, plies: npt.NDArray[np.void], size: int) -> Columns:
-        return shard_columns(pool, writer, plies, size, teacher, scorer)
+    def payload(number: int) -> tuple[npt.NDArray[np.void], int]:
+        _, size, _, plies = planned[number]
+        return plies, size
 
-    return write_missing(dataset, planned, columns, log, work)
+    maker = GoShards(table, manifest.features, believed, teacher, scorer)
+    return make_shards(dataset, [shard[:3] for shard in planned], maker, payload, log, work)
+
+
+@dataclass
+class GoShards:
+    """Makes shards of games. The payload is PLY_DTYPE[n] and the board size."""
+
+    table: GameTable
+    features: FeatureSet
+    believed: npt.NDArray[np.bool_]
+    teacher: NetworkTeacher | None = None
+    scorer: KomiScorer | None = None
+
+    @functools.cached_property
+    def _writer(self) -> RowWriter:
+        return RowWriter(self.table, self.features, self.believed)
+
+    @property
+    def _teachers(self) -> list[NetworkTeacher]:
+        found = (self.teacher, None if self.scorer is None else self.scorer.teacher)
+        return [teacher for teacher in found if teacher is not None]
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(str(teacher.path) for teacher in self._teachers))
+
+    def move(self, places: Places) -> None:
+        for teacher in self._teachers:
+            teacher.path = Path(places[str(teacher.path)])
+
+    def columns(self, payload: tuple[npt.NDArray[np.void], int], threads: int) -> Columns:
+        with ThreadPoolExecutor(threads) as pool:
+            return shard_columns(pool, self._writer, *payload, self.teacher, self.scorer)
+
+    def close(self) -> None:
+        for teacher in self._teachers:
+            teacher.close()
 
 
 def choose_games(table: GameTable, options: GoDataOptions) -> tuple[GameTable, npt.NDArray[np.bool_]]:

@@ -13,16 +13,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.cluster import Places
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns, Log
 from yomi.engine.datasets.parts import ShardWork
+from yomi.engine.datasets.units import make_shards
 from yomi.engine.go.datasets.games import blank_columns
 from yomi.engine.go.datasets.teacher import LABELS_VERSION, TOP_MOVES, NetworkTeacher, write_outputs
 from yomi.engine.go.game import GoGame
@@ -34,7 +35,7 @@ from yomi.native.go.board import MAX_AREA, POSITION_DTYPE
 from yomi.native.go.planes import GLOBALS, PLANES, symmetry_table
 from yomi.native.go.rules import MAX_HISTORY
 from yomi.native.go.scratch import SCRATCH_DTYPE
-from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, open_dataset, shard_name, write_shard
+from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, shard_name
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.outputs import Outputs, RawOutputs, has_no_result, post_process
 
@@ -85,20 +86,34 @@ def play_go_dataset(
     """
     record = dataclasses.asdict(options) | {"temperatures": list(options.temperatures)}
     dataset = begin_dataset(folder, Manifest(options.features, record, (options.teacher,)))
-    names = shard_names(options)
-    missing = work.begin(dataset, [name for _, name in names])
-    teacher.evaluator(options.size)
+    planned = [(split, options.size, name) for split, name in shard_names(options)]
+    if work.cluster is None:
+        teacher.evaluator(options.size)  # reports a network that cannot be used before threads start
+    at_once = os.cpu_count() or 1
+    return make_shards(
+        dataset, planned, PlayedShards(options, teacher), lambda number: number, log, work, at_once=at_once
+    )
 
-    def make(number: int) -> None:
-        split, name = names[number]
-        columns = _ShardGames(options, teacher, number).fill()
-        write_shard(folder, name, split, options.size, columns)
-        log(f"{name}: {options.shard_rows} positions; {len(names)} shards in all")
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for _ in pool.map(make, missing):
-            pass
-    return open_dataset(folder)
+@dataclass(frozen=True)
+class PlayedShards:
+    """Makes shards of games against itself. The payload is the number of the shard."""
+
+    options: PlayOptions
+    teacher: NetworkTeacher
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        return (str(self.teacher.path),)
+
+    def move(self, places: Places) -> None:
+        self.teacher.path = Path(places[str(self.teacher.path)])
+
+    def columns(self, payload: int, threads: int) -> Columns:
+        return _ShardGames(self.options, self.teacher, payload).fill()
+
+    def close(self) -> None:
+        self.teacher.close()
 
 
 def shard_names(options: PlayOptions) -> list[tuple[str, str]]:

@@ -82,6 +82,9 @@ class NetworkTeacher:
         self._thread = None if device.is_cpu else ThreadPoolExecutor(1, "teacher")
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NetworkTeacher, (self.path, self.visits, self.device, self.precision, self.seed)
+
     def evaluator(self, size: int, *, may_have_no_result: bool = False) -> NetworkEvaluator:
         """Return the evaluator for a board size, and for rules with or without games that have no result."""
         with self._lock:

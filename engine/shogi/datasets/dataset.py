@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.datasets.making import MAKE, Columns, Log, held_out, plan_shards, readable_files, write_missing
+from yomi.engine.cluster import Places
+from yomi.engine.datasets.making import MAKE, Columns, Log, held_out, plan_shards, readable_files
 from yomi.engine.datasets.parts import ShardWork
 from yomi.engine.datasets.sparse import MoveProducts
+from yomi.engine.datasets.units import make_shards
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.datasets.rows import (
     NO_MOVE,
@@ -81,10 +83,30 @@ def make_shogi_dataset(
     held = held_out(int(rows["game"].max()) + 1, options.test_share, options.seed)[rows["game"][order]]
     planned = plan_shards(order, held, np.full(len(order), SIDE, np.uint8), options.shard_rows)
 
-    def columns(pool: ThreadPoolExecutor, order: npt.NDArray[np.int64], size: int) -> Columns:
-        return shard_columns(pool, rows[order], manifest.features, scale)
+    def payload(number: int) -> npt.NDArray[np.void]:
+        return rows[planned[number][3]]
 
-    return write_missing(dataset, planned, columns, log, work)
+    maker = ShogiShards(manifest.features, scale)
+    return make_shards(dataset, [shard[:3] for shard in planned], maker, payload, log, work)
+
+
+@dataclass(frozen=True)
+class ShogiShards:
+    """Makes shards of positions. The payload is their rows."""
+
+    features: FeatureSet
+    scale: float  # the sigmoid's centipawns
+    networks: tuple[str, ...] = ()
+
+    def move(self, places: Places) -> None:
+        pass
+
+    def columns(self, payload: npt.NDArray[np.void], threads: int) -> Columns:
+        with ThreadPoolExecutor(threads) as pool:
+            return shard_columns(pool, payload, self.features, self.scale)
+
+    def close(self) -> None:
+        pass
 
 
 def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left_out: LeftOut) -> npt.NDArray[np.void]:

@@ -18,7 +18,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from yomi.engine.clients.client import RESIGN, EngineError
 from yomi.engine.clients.spec import EngineLimits, EngineSpec
 from yomi.engine.clients.usi import CENTIPAWNS, UsiClient
 from yomi.engine.clock import UNLIMITED
+from yomi.engine.cluster import ClusterError, ClusterOptions
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.datasets.making import Log
 from yomi.engine.matches.games import Adjudicator
@@ -150,8 +151,11 @@ def play_shogi_positions(
     openings: Sequence[GameRecord],
     processes: int,
     log: Log,
+    cluster: ClusterOptions | None = None,
 ) -> int:
     """Play until the folder contains enough different positions; return their number.
+
+    `processes` engines play here, or the actors of a cluster.
 
     The options must not change when a run is continued. The last game is kept whole. Raises NetworkError for other
     positions or a broken file in the folder, or games without new positions; EngineError, RecordError, OSError.
@@ -160,20 +164,26 @@ def play_shogi_positions(
     if files.total:
         log(f"{files.total} positions of {files.next_game} games are there")
     if files.total < positions:
-        pool = _EnginePool(options, spec, openings, files.next_game, log)
         begin, before = time.monotonic(), files.total
+        spec = replace(spec, limits=spec.limits.over(EngineLimits(nodes=options.nodes)))
+        if cluster is None:
+            games = _EnginePool(options, spec, openings, files.next_game, log).run(processes)
+        else:
+            from yomi.engine.shogi.datasets.played_units import games_on_cluster
+
+            games = games_on_cluster(cluster, options, spec, openings, files.next_game, log)
         try:
-            for played in pool.run(processes):
+            for played in games:
                 if files.add(played) or files.total >= positions:
                     rate = (files.total - before) / (time.monotonic() - begin)
                     log(f"{files.write()}: {files.total} positions in all, {rate:.0f}/s")
                 if files.total >= positions:
                     break
-        except (KeyboardInterrupt, EngineError, RecordError, NetworkError):
+        except (KeyboardInterrupt, ClusterError, EngineError, RecordError, NetworkError):
             files.write()
             raise
         finally:
-            pool.close()
+            games.close()
     return files.total
 
 
@@ -267,8 +277,7 @@ class _EnginePool:
     def __init__(
         self, options: ShogiPlayOptions, spec: EngineSpec, openings: Sequence[GameRecord], first_game: int, log: Log
     ) -> None:
-        self.options, self.openings, self.log = options, openings, log
-        self.spec = replace(spec, limits=spec.limits.over(EngineLimits(nodes=options.nodes)))
+        self.options, self.openings, self.log, self.spec = options, openings, log, spec
         self._first_game = first_game
         self._numbers = itertools.count(first_game)
         self._done: queue.SimpleQueue[Done] = queue.SimpleQueue()
@@ -276,20 +285,23 @@ class _EnginePool:
         self._clients: dict[int, UsiClient] = {}  # by thread
         self._threads: list[threading.Thread] = []
 
-    def run(self, processes: int) -> Iterator[PlayedPositions | None]:
-        """Start the engines and yield their games in order, without an end."""
-        for index in range(processes):
-            self._threads.append(threading.Thread(target=self._work, args=(index,), name=f"engine {index}"))
-            self._threads[-1].start()
-        # Games end in any order, and files need them in order.
-        waiting: dict[int, PlayedPositions | None] = {}
-        for number in itertools.count(self._first_game):
-            while number not in waiting:
-                which, what = self._done.get()
-                if isinstance(what, BaseException):
-                    raise what
-                waiting[which] = what
-            yield waiting.pop(number)
+    def run(self, processes: int) -> Generator[PlayedPositions | None, None, None]:
+        """Start the engines and yield their games in order, without an end. The engines end with the generator."""
+        try:
+            for index in range(processes):
+                self._threads.append(threading.Thread(target=self._work, args=(index,), name=f"engine {index}"))
+                self._threads[-1].start()
+            # Games end in any order, and files need them in order.
+            waiting: dict[int, PlayedPositions | None] = {}
+            for number in itertools.count(self._first_game):
+                while number not in waiting:
+                    which, what = self._done.get()
+                    if isinstance(what, BaseException):
+                        raise what
+                    waiting[which] = what
+                yield waiting.pop(number)
+        finally:
+            self.close()
 
     def close(self) -> None:
         """End the engines. Unfinished games are lost."""

@@ -6,21 +6,28 @@ import dataclasses
 import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from yomi.engine.clients.spec import EngineLimits, EngineSpec
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import UNLIMITED
+from yomi.engine.cluster import Places
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns, Log
 from yomi.engine.datasets.parts import ShardWork
+from yomi.engine.datasets.units import make_shards
 from yomi.engine.evaluators.kernel_evaluators import SparseEvaluator
+from yomi.engine.evaluators.load import load
+from yomi.engine.matches.units import placed
 from yomi.engine.shogi.datasets.dataset import SCORE_SCALE
 from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.networks import FORMATS
 from yomi.engine.shogi.placement import Placement, format_sfen
 from yomi.engine.shogi.selfplay import boards_of
 from yomi.native.spec import Inputs
@@ -32,6 +39,8 @@ from yomi.nets.files import source_digest
 from yomi.nets.metadata import SHOGI_BOARD
 
 VARY = ShardWork("dataset vary")
+# Levels and globals of a source shard (see `yomi.nets.data.shards`), and the random numbers
+Payload: TypeAlias = "tuple[npt.NDArray[np.uint8], npt.NDArray[np.float16], np.random.Generator]"
 
 
 @dataclass(frozen=True)
@@ -48,13 +57,62 @@ class ShogiVaryOptions:
     seed: int = 1
 
 
+class VariedShards:
+    """Makes shards. The payload is that of a source shard. It must be closed."""
+
+    def __init__(
+        self,
+        options: ShogiVaryOptions,
+        spec: EngineSpec,
+        net: str,
+        is_yomi: bool = False,
+        evaluator: SparseEvaluator | None = None,
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            options: of the set.
+            spec: the engine.
+            net: the file of the network that moves are drawn from.
+            is_yomi: whether the engine is yomi.
+            evaluator: of the network. None: it is loaded when it is needed.
+        """
+        self.options = options
+        self._spec, self._net, self._is_yomi, self._evaluator = spec, net, is_yomi, evaluator
+        self._engine: UsiClient | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return VariedShards, (self.options, self._spec, self._net, self._is_yomi)
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        return (self._net,)
+
+    def move(self, places: Places) -> None:
+        self._net, self._spec = places[self._net], placed(self._spec, places, self._is_yomi)
+
+    def columns(self, payload: Payload, threads: int = 1) -> Columns:
+        """Raises EngineError, or NetworkError if the engine gives no values."""
+        if self._evaluator is None:
+            evaluator = load(FORMATS, self._net, SIDE, precision="auto")
+            assert isinstance(evaluator, SparseEvaluator)  # the command has checked the network
+            self._evaluator = evaluator
+        if self._engine is None:
+            limits = self._spec.limits.over(EngineLimits(nodes=self.options.nodes))
+            self._engine = UsiClient(replace(self._spec, limits=limits))
+        return _columns(payload, self.options, self._evaluator, self._engine)
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+
+
 def vary_positions(
     sources: Sequence[Path],
     folder: Path,
     options: ShogiVaryOptions,
     positions: int | None,
-    evaluator: SparseEvaluator,
-    spec: EngineSpec,
+    maker: VariedShards,
     log: Log,
     work: ShardWork = VARY,
     count: int | None = None,
@@ -63,7 +121,7 @@ def vary_positions(
 
     The sources are data sets of boards. Moves are drawn from the evaluator's policy. The options must not change when a
     run is continued. Raises NetworkError for other features, another data set in the folder or an engine without
-    values; EngineError, OSError.
+    values; ClusterError, EngineError, OSError.
     """
     # A search visits positions that no game contains, mistakes and their refutations, hence the random moves.
     shards = [shard for source in sources for shard in _boards(source).shards]
@@ -72,9 +130,7 @@ def vary_positions(
     named = tuple(f"{source.name} {source_digest(source / 'manifest.json')[:16]}" for source in sources)
     manifest = Manifest(SHOGI_BOARD, dataclasses.asdict(options), named)
     dataset = begin_dataset(folder, manifest)
-    there = {shard.path.name: shard.rows for shard in dataset.shards}
     shares = np.array([shard.rows for shard in shards]) / sum(shard.rows for shard in shards)
-    total, made, begin = sum(there.values()), 0, time.monotonic()
 
     def plan(number: int) -> tuple[str, Shard, np.random.Generator]:
         """Return name, source and random numbers of a shard. They depend on its number alone."""
@@ -83,26 +139,27 @@ def vary_positions(
         source = shards[rng.choice(len(shards), p=shares)]
         return shard_name(source.split, SIDE, number), source, rng
 
-    wanted: Iterable[int] = itertools.count()
+    def payload(number: int) -> Payload:
+        _, source, rng = plan(number)
+        columns = source.open()
+        return np.array(columns["levels"]), np.array(columns["globals"]), rng
+
     if count is not None:
-        wanted = work.begin(dataset, [plan(number)[0] for number in range(count)])
-    engine: UsiClient | None = None
-    try:
-        for number in wanted:
-            if positions is not None and total >= positions:
-                break
-            name, source, rng = plan(number)
-            if name in there:
-                continue
-            engine = engine or UsiClient(replace(spec, limits=spec.limits.over(EngineLimits(nodes=options.nodes))))
-            columns = _columns(source, options, rng, evaluator, engine)
-            write_shard(folder, name, source.split, SIDE, columns)
-            made += len(columns["value"])
-            total += len(columns["value"])
-            log(f"{name}: {total} positions in all, {made / (time.monotonic() - begin):.0f}/s")
-    finally:
-        if engine is not None:
-            engine.close()
+        planned = [(source.split, SIDE, name) for name, source, _ in map(plan, range(count))]
+        return make_shards(dataset, planned, maker, payload, log, work)
+    there = {shard.path.name: shard.rows for shard in dataset.shards}
+    total, made, begin = sum(there.values()), 0, time.monotonic()
+    for number in itertools.count():
+        if positions is not None and total >= positions:
+            break
+        name, source, _ = plan(number)
+        if name in there:
+            continue
+        columns = maker.columns(payload(number))
+        write_shard(folder, name, source.split, SIDE, columns)
+        made += len(columns["value"])
+        total += len(columns["value"])
+        log(f"{name}: {total} positions in all, {made / (time.monotonic() - begin):.0f}/s")
     return open_dataset(folder)
 
 
@@ -113,12 +170,10 @@ def _boards(folder: Path) -> Dataset:
     return dataset
 
 
-def _columns(
-    source: Shard, options: ShogiVaryOptions, rng: np.random.Generator, evaluator: SparseEvaluator, engine: UsiClient
-) -> Columns:
+def _columns(payload: Payload, options: ShogiVaryOptions, evaluator: SparseEvaluator, engine: UsiClient) -> Columns:
     games, values = [], []
     engine.new_game()
-    for game in _varied(source, options, rng, evaluator):
+    for game in _varied(payload, options, evaluator):
         answer = engine.choose(game.sfen(), [], game.side_to_move, UNLIMITED)
         if answer.evaluation is not None and answer.evaluation.score is not None:
             games.append(game)
@@ -137,16 +192,14 @@ def _columns(
     }
 
 
-def _varied(
-    source: Shard, options: ShogiVaryOptions, rng: np.random.Generator, evaluator: SparseEvaluator
-) -> Iterator[ShogiGame]:
+def _varied(payload: Payload, options: ShogiVaryOptions, evaluator: SparseEvaluator) -> Iterator[ShogiGame]:
     """Yield positions some moves after rows of a shard. Games that end before are left out."""
-    columns = source.open()
+    levels, numbers, rng = payload
     batch = make_batch(evaluator.spec, 1, Inputs.POSITIONS)
     calls = evaluator.bind(batch)
-    for row in rng.permutation(source.rows)[: options.shard_rows]:
-        hands = columns["globals"][row].astype(int).reshape(2, -1).tolist()
-        board = tuple(columns["levels"][row].tolist())
+    for row in rng.permutation(len(levels))[: options.shard_rows]:
+        hands = numbers[row].astype(int).reshape(2, -1).tolist()
+        board = tuple(levels[row].tolist())
         game = ShogiGame(format_sfen(Placement(board, (tuple(hands[0]), tuple(hands[1])), BLACK)))
         for _ in range(rng.integers(1, options.moves + 1)):
             moves = game.legal_moves()
