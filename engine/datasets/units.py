@@ -16,7 +16,8 @@ from yomi.engine.datasets.making import Columns, Log
 from yomi.engine.datasets.parts import ShardWork
 from yomi.engine.units import Report, UnitPool, UnitWorker
 from yomi.nets.arrays import read_header
-from yomi.nets.data.shards import COLUMNS, Dataset, Shard, check_layout, check_numbers, open_dataset, write_shard
+from yomi.nets.data.columns import cast
+from yomi.nets.data.shards import Dataset, Shard, check_layout, check_numbers, open_dataset, write_shard
 from yomi.nets.metadata import FeatureSet
 
 SUFFIX = ".npy"
@@ -126,7 +127,7 @@ def to_files(columns: Columns) -> dict[str, bytes]:
     files = {}
     for name, array in columns.items():
         with io.BytesIO() as stream:
-            np.save(stream, np.ascontiguousarray(array, COLUMNS[name][0]), allow_pickle=False)
+            np.save(stream, cast(name, array), allow_pickle=False)
             files[name + SUFFIX] = stream.getvalue()
     return files
 

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from yomi.engine.cli.learn import _adapted, _asked_cluster, _read_tables
+from yomi.engine.cli.cluster_flags import asked_cluster
+from yomi.engine.cli.learn import _adapted, _read_tables
 from yomi.engine.cli.main import build
 from yomi.engine.cli.parser import CliError
+from yomi.engine.cluster import ClusterOptions
 from yomi.engine.evaluators import devices
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
-from yomi.engine.learning.cluster import ClusterOptions
 from yomi.engine.learning.settings import LearnSettings, training_tables
 from yomi.engine.options import Options
 from yomi.nets.settings import OptionError, make_settings
@@ -98,17 +99,19 @@ def test_a_start_that_is_no_network(tmp_path: Path, start: str, message: str, mo
 )
 def test_a_cluster_that_cannot_be(flags: str, message: str) -> None:
     words = ["learn", "go", *flags.split()]
+    args = build(words).parse_args(words)
     with pytest.raises(CliError) as caught:
-        _asked_cluster(build(words).parse_args(words))
+        asked_cluster(args, args.processes)
     assert str(caught.value).startswith(message)
 
 
 def test_processes_are_those_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     words = ["learn", "go", "--cluster", "auto", "--processes", "30", "--gpus-per-process", "0.25", "--insecure"]
-    assert _asked_cluster(build(words).parse_args(words)) == ClusterOptions("auto", 30, 1.0, 0.25, True)
+    args = build(words).parse_args(words)
+    assert asked_cluster(args, args.processes) == ClusterOptions("auto", 30, 1.0, 0.25, True)
     words = ["learn", "go", "--processes", "3"]
-    assert _asked_cluster(build(words).parse_args(words)) is None
+    assert asked_cluster(build(words).parse_args(words)) is None
 
 
 @pytest.mark.parametrize(("has_half", "precision"), [(True, "fp16"), (False, "fp32"), (None, "auto")])
