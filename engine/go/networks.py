@@ -78,6 +78,7 @@ class KataGo(Format):
         self.info = info
         area, (columns, rows) = area_of(self.size), sides(self.size)
         self.gpu_rows = default_rows(self.size)
+        self.any_size = info.board_size == 0  # a network of one's own; KataGo's are converted for one size
         scales = scales_of(info)
         self._scales = np.array([scales.score_mean, scales.score_stdev, scales.lead, *error_scales(info)], np.float32)
         misc = 6 if self._scales[3] > 0.0 else 4  # channels that the decoder reads

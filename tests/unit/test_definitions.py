@@ -16,6 +16,7 @@ from yomi.nets.definitions.catalog import NETWORKS, make  # noqa: E402
 from yomi.nets.definitions.export import export_by_torch, export_file, export_onnx  # noqa: E402
 from yomi.nets.definitions.katago import from_katago, to_katago  # noqa: E402
 from yomi.nets.errors import NetworkError  # noqa: E402
+from yomi.nets.gpu_variants import Variant, make_variant  # noqa: E402
 from yomi.nets.katago.file import parse_network, read_network  # noqa: E402
 from yomi.nets.katago.network import Activation  # noqa: E402
 from yomi.nets.katago.write import write_network  # noqa: E402
@@ -175,6 +176,10 @@ def test_a_shogi_network_plays_as_it_was_trained(activation: str, extras: int, b
         evaluator.close()
 
 
+def session_of(content: bytes) -> Any:
+    return pytest.importorskip("onnxruntime").InferenceSession(content)
+
+
 def on_board(planes: Any) -> Any:
     planes[:, 0] = 1.0
     return planes
@@ -330,4 +335,12 @@ def test_a_network_of_ones_own_is_trained_and_plays(tmp_path: Path) -> None:
         np.testing.assert_allclose(raw.value, expected["outcome"], atol=1e-4)
         np.testing.assert_allclose(raw.misc, expected["misc"], atol=1e-4)
         np.testing.assert_allclose(raw.ownership, expected["ownership"], atol=1e-4)
+        assert evaluator.format.any_size
+        # GPUs read a file for one board size, whose planes are bits.
+        content = make_variant(path, Variant(packed=("spatial",), side=size))
+        bits = np.zeros((3, -(-22 * size * size // 64) * 8), np.uint8)
+        packed = np.packbits(planes.reshape(3, -1) != 0.0, axis=1, bitorder="little")
+        bits[:, : packed.shape[1]] = packed
+        (policy,) = session_of(content).run(["policy"], {"spatial_packed": bits, "global": globals_})
+        np.testing.assert_allclose(policy[:, 0], expected["policy"], atol=1e-4)
         evaluator.close()
