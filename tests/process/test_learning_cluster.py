@@ -7,7 +7,6 @@ import dataclasses
 import importlib
 import os
 import pickle
-import secrets
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.process.ray_nodes import TOKEN, Nodes
 from yomi.engine import cluster
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cluster import LOCAL, Cluster, ClusterError, ClusterOptions, Parcel
@@ -39,32 +39,6 @@ SETTINGS = LearnSettings(visits=12, cheap_visits=6, games=4)
 SEED = 5
 
 
-class Nodes:
-    """A cluster as `ray_nodes` has it."""
-
-    def __init__(self, processors: int, mode: str) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("ray_nodes.py")), str(processors)]
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "RAY_AUTH_MODE": mode},
-        )
-        assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().strip()
-        assert self.address
-
-    def tell(self, line: str) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        print(line, file=self.process.stdin, flush=True)
-        assert self.process.stdout.readline() == "done\n"
-
-    def close(self) -> None:
-        self.process.communicate()
-
-
 @pytest.fixture
 def start() -> Iterator[Callable[..., Nodes]]:
     """Start clusters, which end with the test."""
@@ -81,10 +55,6 @@ def start() -> Iterator[Callable[..., Nodes]]:
         yield make
     os.environ.clear()
     os.environ.update(before)
-
-
-TOKEN = secrets.token_hex(32)
-"""One for all tests: Ray reads it once."""
 
 
 def task() -> Task:

@@ -1,0 +1,85 @@
+"""A match on a cluster of Ray that loses its command and an actor is the match of one process."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.process.match_process import ROOT, scripted
+from tests.process.ray_nodes import TOKEN, Nodes
+from tests.process.test_clusters import contents, described, in_order
+from yomi.engine.cli.main import main
+from yomi.engine.matches.results import JOURNAL_NAME, GameResult, MatchJournal, read_journal
+
+pytestmark = [
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (the extra cluster)"),
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not list its processes there"),
+    pytest.mark.filterwarnings("ignore"),  # Ray leaves sockets and processes to the end of the process
+]
+GAMES = 20
+KILLED = """\
+import os, signal, sys
+from yomi.engine.cli.main import main
+from yomi.engine.matches.results import MatchJournal
+
+add = MatchJournal.add
+def add_and_die(journal, result):
+    add(journal, result)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+MatchJournal.add = add_and_die
+main(sys.argv[1:])
+"""  # the command ends after its first game
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    before = dict(os.environ)
+    os.environ.pop("RAY_AUTH_MODE", None)
+    os.environ["RAY_AUTH_TOKEN"] = TOKEN
+    made = Nodes(2, "token")
+    yield made
+    made.close()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def test_a_killed_command_and_a_killed_actor_cost_no_game(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "openings.sfen").write_text("startpos moves 2g2f 8c8d\nstartpos moves 7g7f 3c3d\n")
+    words = ["shogi", scripted("usi", "fine", 0.01), scripted("usi", "resign", 0.01), "--games", str(GAMES)]
+    words += ["--openings", str(tmp_path / "openings.sfen"), "--byoyomi", "60", "--timeout", "60"]
+    assert main(["match", *words, "--out", str(tmp_path / "whole")]) == 0
+
+    words += ["--cluster", nodes.address, "--at-once", "2", "--out", str(tmp_path / "cluster")]
+    driver = subprocess.run([sys.executable, "-c", KILLED, "match", *words], cwd=ROOT, capture_output=True, check=False)
+    assert driver.returncode == -signal.SIGKILL, driver.stderr
+    assert len(read_journal(tmp_path / "cluster" / JOURNAL_NAME)[1]) == 1
+
+    earlier = nodes.actors()  # those of the killed command may take a moment to end
+    add, killed = MatchJournal.add, list[int]()
+
+    def add_and_kill(journal: MatchJournal, result: GameResult) -> None:
+        add(journal, result)
+        if not killed:
+            killed.append(next(pid for pid in nodes.actors() if pid not in earlier))
+            os.kill(killed[0], signal.SIGKILL)
+
+    monkeypatch.setattr(MatchJournal, "add", add_and_kill)
+    capfd.readouterr()
+    assert main(["match", *words]) == 0
+    assert re.search(r"^yomi: actor \d lost: ", capfd.readouterr().err, re.MULTILINE)
+    assert killed
+    numbers = [result.number for result in read_journal(tmp_path / "cluster" / JOURNAL_NAME)[1]]
+    assert sorted(numbers) == list(range(GAMES))
+    assert in_order(contents(tmp_path / "cluster")) == in_order(contents(tmp_path / "whole"))
+    assert described(tmp_path / "cluster") == described(tmp_path / "whole")
