@@ -37,6 +37,7 @@ from yomi.native.forward.pointwise import clamped, exponential, power_of_two
 
 _FAR = 1e30  # exceeds the magnitude of any score
 _FAR_INTEGER = 2**31 - 1
+_POWERS_OF_TWO = math.log2(math.e)  # e**x = 2**(x * this)
 WEIGHT = 8192.0  # the greatest weight of attention, as an integer
 LEAST = 1e-30  # A point with no magnitude above this counts as zero
 
@@ -213,7 +214,7 @@ def _softmax_routine(numbers: int) -> Routine:
         unit, result_unit = (e.load(e.at(units, place), F32) if is_whole else F32(1.0) for place in (0, 4))
         # In fewer bits, scores become exponents of 2.
         if numbers != FLOATS:
-            unit = builder.fmul(unit, F32(math.log2(math.e)))
+            unit = builder.fmul(unit, F32(_POWERS_OF_TWO))
         by, far = e.splat(unit), ir.Constant(INT_VECTOR, [-_FAR_INTEGER] * WIDTH) if is_whole else e.splat(-_FAR)
         kind = INT_VECTOR if is_whole else VECTOR
         with e.loop(rows, 1) as row:
@@ -313,8 +314,11 @@ def _swiglu_routine(numbers: int, gated: bool) -> Routine:
                 offset = e.times(loop.index, FLOAT_BYTES)
                 here = e.at(first, offset)
                 x = _counted(e, numbers, here, e.at(units, offset), by)
-                power = exponential(e, clamped(e, x, 80.0))
-                value = e.ir.fdiv(e.mul(x, power), e.add(power, e.splat(1.0)))
+                if numbers == FLOATS:
+                    power = exponential(e, clamped(e, e.ir.fneg(x), 80.0))
+                else:
+                    power = power_of_two(e, clamped(e, e.mul(x, e.splat(-_POWERS_OF_TWO)), 100.0))
+                value = e.ir.fdiv(x, e.add(power, e.splat(1.0)))
                 if gated:
                     value = e.mul(value, _counted(e, numbers, e.at(here, apart), e.at(units, apart, offset), by))
                 e.store(value, here)

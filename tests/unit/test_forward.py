@@ -16,8 +16,9 @@ from yomi.engine.evaluators.network import NetworkEvaluator
 from yomi.engine.go.networks import KataGo, make_program, raw_outputs
 from yomi.native.forward import builder
 from yomi.native.forward.builder import PRECISIONS, ProgramBuilder
-from yomi.native.forward.emit import BYTES, HAS_HALF_PRODUCTS, HAS_PAIRS, TILES
+from yomi.native.forward.emit import BYTES, FLOATS, HAS_HALF_PRODUCTS, HAS_PAIRS, INTEGERS, SCORE_KINDS, TILES
 from yomi.native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, quantise, quantise_to_bytes
+from yomi.native.forward.points import WEIGHT, softmax
 from yomi.native.forward.tiles import halve
 from yomi.native.forward.winograd import TILE_OUTPUTS, choose_tile, even_matrices, matrices
 from yomi.native.jit import kernel
@@ -168,6 +169,46 @@ def test_product_of_tiles(rows: int) -> None:
     np.testing.assert_allclose(c[:rows, : PANEL + 5], exact, rtol=1e-5, atol=1e-5)
     assert not c[:rows, PANEL + 5 :].any()
     assert np.isnan(c[rows]).all()
+
+
+@kernel
+def softmax_arrays(numbers, scores, columns, units, inverses):  # type: ignore[no-untyped-def]
+    """Apply softmax to scores [rows, width]; see softmax."""
+    line = scores.shape[1] * 4
+    softmax(
+        numbers,
+        scores.ctypes.data,
+        line,
+        scores.shape[0],
+        columns,
+        scores.shape[1],
+        units.ctypes.data,
+        inverses.ctypes.data,
+    )
+
+
+@pytest.mark.parametrize("numbers", SCORE_KINDS)
+@pytest.mark.parametrize("columns", [1, PANEL - 1, PANEL, 2 * PANEL + 3])
+def test_softmax(numbers: int, columns: int) -> None:
+    rng = np.random.default_rng(columns)
+    width, units = columns + -columns % PANEL, np.array([0.001, 0.5], np.float32)
+    whole = rng.integers(-150_000, 30_000, (3, width)).astype(np.int32)
+    values = whole.astype(np.float32) * units[0]
+    scores, inverses = (whole.view(np.float32) if numbers == INTEGERS else values.copy()), np.zeros(3, np.float32)
+    softmax_arrays(numbers, scores, columns, units, inverses)
+    expected = np.exp(values[:, :columns].astype(np.float64))
+    expected /= expected.max(axis=1, keepdims=True)
+    if numbers == INTEGERS:
+        found = scores.view(np.int16)[:, :width] / WEIGHT
+    elif numbers == TILES:
+        found = (scores.view(np.uint16)[:, :width].astype(np.uint32) << 16).view(np.float32)
+    else:
+        found = scores
+    rounding = {FLOATS: 1e-6, INTEGERS: 0.6 / WEIGHT, TILES: 2**-8}[numbers]
+    np.testing.assert_allclose(found[:, :columns], expected, rtol=1e-4, atol=rounding)
+    assert (found[:, columns:] <= 1e-29).all()
+    unit = units[1] if numbers == INTEGERS else 1.0
+    np.testing.assert_allclose(inverses, unit / expected.sum(axis=1), rtol=2e-4)
 
 
 def halved(values: np.ndarray) -> np.ndarray:
