@@ -6,8 +6,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.unit.test_learning_store import played
 from yomi.engine.cli.games import GAMES
+from yomi.engine.learning.figures import Figures
 from yomi.engine.learning.journal import NAME, Journal
 from yomi.engine.learning.loop import MAX_AHEAD, Goal, Loop
 from yomi.engine.learning.settings import LearnSettings
@@ -100,6 +103,29 @@ def test_all_losses_reach_the_journal(tmp_path: Path) -> None:
     made.run(Goal(generations=1))
     (trained,) = (each for each in Journal(tmp_path / "run" / NAME).read() if each["event"] == "training")
     assert trained["losses"] == {"total": 2.0, "hints": 0.5, "short_value": 0.25}
+
+
+def test_a_caller_gets_the_figures_of_each_network(tmp_path: Path) -> None:
+    made = loop(tmp_path, lambda *_: PLAYED, [], Players())
+    found: list[Figures] = []
+    made._on_generation = found.append
+    made.run(Goal(generations=2))
+    assert [figures["generation"] for figures in found] == [1, 2]
+    for figures in found:
+        assert (figures["loss/total"], figures["match/uniform"]) == (2.0, 3.5 / 6)
+    assert sum(figures.get("selfplay/rows", 0.0) for figures in found) > 0.0
+
+
+def test_an_exception_of_the_caller_ends_the_run(tmp_path: Path) -> None:
+    made = loop(tmp_path, lambda *_: PLAYED, [], Players(), ladder=0)
+
+    def fail(figures: Figures) -> None:
+        raise RuntimeError(f"network {figures['generation']:g} is enough")
+
+    made._on_generation = fail
+    with pytest.raises(RuntimeError, match="network 1 is enough"):
+        made.run(Goal(generations=2))
+    assert made.store.state.generation == 1
 
 
 def test_a_run_that_has_lost_all_networks_goes_on(tmp_path: Path) -> None:
