@@ -167,7 +167,7 @@ def cpu_pause(typing_context: Any) -> Any:
         name, arguments = "llvm.donothing", []
         if machine in ("x86_64", "amd64", "i386", "i686"):
             name = "llvm.x86.sse2.pause"
-        elif machine in ("aarch64", "arm64"):  # isb waits for about as long as pause; yield does nothing there
+        elif machine in ("aarch64", "arm64"):  # isb takes about the time of pause; yield does nothing there
             name, arguments = "llvm.aarch64.isb", [ir.Constant(ir.IntType(32), 15)]
         function_type = ir.FunctionType(ir.VoidType(), [each.type for each in arguments])
         function = cgutils.get_or_insert_function(builder.module, function_type, name)

@@ -20,12 +20,12 @@ from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
 from yomi.engine.default_network import is_bundled, named_file, network_fault
-from yomi.engine.learning.settings import LearnSettings, training_tables
+from yomi.engine.learning.settings import LearnSettings, learn_settings, training_tables
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import TABLE
 from yomi.nets.errors import NetworkError
 from yomi.nets.python_file import is_in_file
-from yomi.nets.settings import make_settings, rows_of
+from yomi.nets.settings import rows_of
 from yomi.nets.text import read_toml, set_keys
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def learn(
         require_package("tensorboard", "--tensorboard")
     game = GAMES[args.game]
     given = {name: getattr(args, PREFIX + name) for name in SETTINGS}
-    settings = make_settings(LearnSettings, {name: value for name, value in given.items() if value is not None})
+    settings = learn_settings({name: value for name, value in given.items() if value is not None})
     tables = _read_tables(args.network, args.game, args.set)
     network = tables.get("network", {})
     game = game.learning(args, network if "kind" in network else None)

@@ -8,10 +8,14 @@ from typing import Any
 
 from yomi.engine.learning.policies import check_policy
 from yomi.nets.python_file import check_function
-from yomi.nets.settings import choice, flag, number, option
+from yomi.nets.settings import choice, flag, make_settings, number, option
 
 # Default loss weights of learning. Ownership teaches a young network much, so it weighs more than in training.
 LOSSES = {"score_mean": 0.25, "ownership": 1.0}
+
+GUMBEL = "gumbel"
+# Defaults of other searches, which need more visits to improve the policy. Source: KataGo's playout-cap randomization.
+WITHOUT_GUMBEL = {"visits": 100, "full_share": 0.25}
 
 
 def _number(default: float, low: float, high: float | None, text: str, *, live: bool = False, **others: Any) -> Any:
@@ -29,12 +33,14 @@ class SelfPlaySettings:
     # a table: the formatter would give each argument a line
     # fmt: off
     search: str = option(
-        "puct", "choose the search of self-play: puct, gumbel, or a function of your own", kind="own", live=False,
+        GUMBEL, "choose the search of self-play: gumbel, puct, or a function of your own", kind="own", live=False,
         read=check_policy, word="NAME", more="gumbel learns from few visits. FILE.py:NAME is a function in a file."
     )
-    visits: int = _number(100, 2, None, "make this many visits in a full search; its position is learned")
+    visits: int = _number(32, 2, None, "make this many visits in a full search; its position is learned",
+                          more="100 with another search than gumbel.")
     cheap_visits: int = _number(20, 2, None, "make this many visits in a cheap search; its position is not learned")
-    full_share: float = _number(0.25, 0.01, 1, "make this fraction of the searches full")
+    full_share: float = _number(1.0, 0.01, 1, "make this fraction of the searches full",
+                                more="0.25 with another search than gumbel.")
     games: int = _number(
         16, 1, None, "play this many games at the same time in each process", live=True, names=("at_once", "games")
     )
@@ -44,7 +50,7 @@ class SelfPlaySettings:
     forced_playouts: float = _number(2.0, 0, None, "force sqrt(X * prior * visits) visits of each tried root move",
                                      more="The policy target leaves them out.")
     considered: int = _number(16, 2, None, "gumbel: compare this many moves")
-    value_scale: float = _number(0.1, 0, None, "gumbel: weigh values against the policy with this factor (c_scale)")
+    value_scale: float = _number(0.5, 0, None, "gumbel: weigh values against the policy with this factor (c_scale)")
     value_visits: float = _number(50.0, 0, None, "gumbel: add this to the visits in that weight (c_visit)")
     temperature: float = _number(0.8, 0, None, "choose moves by visits with this temperature at the start of a game")
     end_temperature: float = _number(0.15, 0, None, "choose moves with this temperature late in a game")
@@ -88,6 +94,12 @@ class LearnSettings(SelfPlaySettings):
     keep: float = _number(20.0, 0.01, None, "keep this many GiB of the newest rows and records", live=True)
     seed: int = _number(1, 0, None, "set the random seed")
     # fmt: on
+
+
+def learn_settings(given: Mapping[str, Any]) -> LearnSettings:
+    """Return the settings for `given` values. Some defaults depend on the search. Raises OptionError."""
+    defaults = {} if given.get("search", GUMBEL) == GUMBEL else WITHOUT_GUMBEL
+    return make_settings(LearnSettings, {**defaults, **given})
 
 
 def training_tables(

@@ -44,7 +44,7 @@ def sequential_halving(
     return Improved(counts, target, left[0])
 
 
-SCALE = 0.1
+SCALE = 0.5
 
 
 def completed(

@@ -32,7 +32,15 @@ from yomi.engine.play import RESIGNATION
 from yomi.nets.settings import OptionError, make_settings
 
 GO = GAMES["go"]
-SETTINGS = {"visits": 4, "cheap_visits": 2, "full_share": 0.5, "opening": 0.0, "forks": 0.0, "surprise": 0.0}
+SETTINGS = {
+    "search": "puct",
+    "visits": 4,
+    "cheap_visits": 2,
+    "full_share": 0.5,
+    "opening": 0.0,
+    "forks": 0.0,
+    "surprise": 0.0,
+}
 PLAIN = Options(size=5, evaluator="uniform", workers=1)
 
 

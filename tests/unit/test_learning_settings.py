@@ -13,7 +13,7 @@ from yomi.engine.cluster import ClusterOptions
 from yomi.engine.evaluators import devices
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
-from yomi.engine.learning.settings import LearnSettings, training_tables
+from yomi.engine.learning.settings import LearnSettings, learn_settings, training_tables
 from yomi.engine.options import Options
 from yomi.nets.settings import OptionError, make_settings
 
@@ -43,6 +43,13 @@ def test_what_cannot_be_is_refused(values: dict[str, Any], message: str) -> None
     with pytest.raises(OptionError) as caught:
         make_settings(LearnSettings, values)
     assert str(caught.value).startswith(message)
+
+
+def test_the_search_decides_how_many_positions_are_learned() -> None:
+    assert learn_settings({}) == LearnSettings()
+    assert (LearnSettings().search, LearnSettings().visits, LearnSettings().full_share) == ("gumbel", 32, 1.0)
+    puct = learn_settings({"search": "puct", "full_share": 0.5})
+    assert (puct.visits, puct.full_share) == (100, 0.5)
 
 
 def test_tables_of_ones_own_are_put_over_the_settings() -> None:
