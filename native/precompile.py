@@ -208,7 +208,10 @@ def _start(
 ) -> "subprocess.Popen[bytes]":
     # The process ends itself when its stdin is closed: also if this process is killed.
     environment = {**os.environ, "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent), **(settings or {})}
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=errors)
+    # bufsize=0: closing the buffer of a process that has ended would raise an error.
+    return subprocess.Popen(
+        command, bufsize=0, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=errors
+    )
 
 
 def _read_groups() -> Iterator[str]:

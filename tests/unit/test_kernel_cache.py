@@ -260,8 +260,15 @@ def test_a_compiling_process_may_say_much(
 ) -> None:
     script = f"import sys; sys.stderr.write('x' * 200_000 + '\\nthe last line\\n'); sys.exit({status})"
     popen = subprocess.Popen
+
+    def ended(_: Any, **how: Any) -> Any:
+        """Return a process that has ended before anything is written to it."""
+        process = popen([sys.executable, "-c", script], **how)
+        process.wait()
+        return process
+
     monkeypatch.setattr(precompile, "CACHE_DIRECTORY", tmp_path)
-    monkeypatch.setattr(subprocess, "Popen", lambda _, **how: popen([sys.executable, "-c", script], **how))
+    monkeypatch.setattr(subprocess, "Popen", ended)
     with pytest.raises(RuntimeError, match=f"^compiling failed: {reason}"):
         precompile.compile_names(["go"], lambda line: None)
     assert not precompile.is_compiled("go")
