@@ -14,8 +14,8 @@ from yomi.nets.settings import choice, flag, make_settings, number, option
 LOSSES = {"score_mean": 0.25, "ownership": 1.0}
 
 GUMBEL = "gumbel"
-# Defaults of other searches, which need more visits to improve the policy. Source: KataGo's playout-cap randomization.
-WITHOUT_GUMBEL = {"visits": 100, "full_share": 0.25}
+# Its defaults: it learns from few visits, so that every position is learned.
+WITH_GUMBEL = {"visits": 32, "full_share": 1.0}
 
 
 def _number(default: float, low: float, high: float | None, text: str, *, live: bool = False, **others: Any) -> Any:
@@ -33,14 +33,14 @@ class SelfPlaySettings:
     # a table: the formatter would give each argument a line
     # fmt: off
     search: str = option(
-        GUMBEL, "choose the search of self-play: gumbel, puct, or a function of your own", kind="own", live=False,
+        "puct", "choose the search of self-play: puct, gumbel, or a function of your own", kind="own", live=False,
         read=check_policy, word="NAME", more="gumbel learns from few visits. FILE.py:NAME is a function in a file."
     )
-    visits: int = _number(32, 2, None, "make this many visits in a full search; its position is learned",
-                          more="100 with another search than gumbel.")
+    visits: int = _number(100, 2, None, "make this many visits in a full search; its position is learned",
+                          more="gumbel: 32.")
     cheap_visits: int = _number(20, 2, None, "make this many visits in a cheap search; its position is not learned")
-    full_share: float = _number(1.0, 0.01, 1, "make this fraction of the searches full",
-                                more="0.25 with another search than gumbel.")
+    full_share: float = _number(0.25, 0.01, 1, "make this fraction of the searches full",
+                                more="gumbel: 1.")
     games: int = _number(
         16, 1, None, "play this many games at the same time in each process", live=True, names=("at_once", "games")
     )
@@ -98,7 +98,7 @@ class LearnSettings(SelfPlaySettings):
 
 def learn_settings(given: Mapping[str, Any]) -> LearnSettings:
     """Return the settings for `given` values. Some defaults depend on the search. Raises OptionError."""
-    defaults = {} if given.get("search", GUMBEL) == GUMBEL else WITHOUT_GUMBEL
+    defaults = WITH_GUMBEL if given.get("search") == GUMBEL else {}
     return make_settings(LearnSettings, {**defaults, **given})
 
 

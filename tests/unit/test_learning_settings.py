@@ -47,9 +47,9 @@ def test_what_cannot_be_is_refused(values: dict[str, Any], message: str) -> None
 
 def test_the_search_decides_how_many_positions_are_learned() -> None:
     assert learn_settings({}) == LearnSettings()
-    assert (LearnSettings().search, LearnSettings().visits, LearnSettings().full_share) == ("gumbel", 32, 1.0)
-    puct = learn_settings({"search": "puct", "full_share": 0.5})
-    assert (puct.visits, puct.full_share) == (100, 0.5)
+    assert (LearnSettings().search, LearnSettings().visits, LearnSettings().full_share) == ("puct", 100, 0.25)
+    gumbel = learn_settings({"search": "gumbel", "full_share": 0.5})
+    assert (gumbel.visits, gumbel.full_share) == (32, 0.5)
 
 
 def test_tables_of_ones_own_are_put_over_the_settings() -> None:
