@@ -198,6 +198,9 @@ function drawQuiz() {
   const names = [q("both"), sideName("B"), sideName("W")];
   for (const [place, name] of names.entries()) choice.options[place].text = name;
   if (quiz) choice.value = quiz.sides.join("");
+  // A browser takes the focus from a hidden element only when it next paints: a key pressed before that would be lost.
+  const focused = document.activeElement;
+  if (focused instanceof HTMLElement && focused.closest("[hidden]")) focused.blur();
 }
 
 for (const element of document.querySelectorAll("[data-quiz]"))

@@ -275,6 +275,30 @@ def test_problems_hide_the_answer_until_a_move(browser: Any, tmp_path: Path, mak
     context.close()
 
 
+@pytest.mark.parametrize("make", [go_page, shogi_page])
+def test_a_hidden_field_and_a_hidden_button_lose_the_focus_at_once(browser: Any, tmp_path: Path, make: Any) -> None:
+    path = tmp_path / "review.html"
+    path.write_text(make()[0], "utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.click("[data-go=quiz]")
+    # In one task, so that nothing is painted between: the next key would go to the hidden element.
+    focused = """([selector, act]) => {
+      const element = document.querySelector(selector);
+      element.focus();
+      const has = document.activeElement === element;
+      act === "click" ? element.click() : element.form.requestSubmit();
+      return [has, document.activeElement === document.body];
+    }"""
+    page.fill("[name=answer]", page.evaluate("bestLine(quiz.numbers[0])[0]"))
+    assert page.evaluate(focused, ["[name=answer]", "submit"]) == [True, True]
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(focused, ["[data-quiz=reveal]", "click"]) == [True, True]
+    page.keyboard.press("Enter")
+    assert page.evaluate("state.step") == 1
+    page.close()
+
+
 def click_move(page: Any, move: str) -> None:
     """Click a move's point, or its piece and its square."""
     if "a" <= move[-1] <= "i" or move.endswith("+"):
