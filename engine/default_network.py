@@ -34,7 +34,7 @@ def alpha_beta_file(options: Options, game: str) -> str | None:
     If no network is named, it needs a processor and limits of time: a tree plays better with a few hundred visits than
     alpha-beta with a few hundred nodes.
     """
-    if game not in FOR_ALPHA_BETA or options.evaluator != "auto" or options.value_net is not None:
+    if game not in FOR_ALPHA_BETA or options.evaluator != "auto":
         return None
     evaluation = str(Path(default_network(game)).parent / FOR_ALPHA_BETA[game])
     if options.net is not None:

@@ -208,8 +208,7 @@ class Options(SearchOptions):
     )
     value_net: str | None = option(
         None, "take values from this second network, and moves from --net", NETWORK, kind="file", live=False,
-        more="If neither has values (Aya's policy network alone), rollouts evaluate positions. Shogi: an NNUE"
-        " evaluation (nn.bin), with a search at each leaf.",
+        more="If neither has values (Aya's policy network alone), rollouts evaluate positions.", games=GO,
     )
     human_net: str | None = option(
         None, "imitate people with this human-SL network of KataGo beside --net", NETWORK, kind="file", live=False,
@@ -226,23 +225,6 @@ class Options(SearchOptions):
     fv_scale: int = number(
         24, 1, 128, "divide the output of an NNUE evaluation by this number", NETWORK, live=False,
         more="The file's author names it (SuishoPetite, Suisho5: 24).", games=SHOGI, usi=Usi("FV_SCALE"),
-    )
-    leaf_nodes: int = number(
-        100, 1, 10**6, "limit the nodes of the alpha-beta search at each leaf (NNUE)", NETWORK, live=False,
-        games=SHOGI, usi=Usi("Leaf_Nodes"),
-    )
-    leaf_value_scale: float = number(
-        450.0, 1, 10**4, "set the NNUE value (pawn: 90) that means a winrate of 73%", NETWORK, live=False,
-        more="73% is 1 / (1 + 1 / e).", games=SHOGI, usi=Usi("Leaf_Value_Scale"),
-    )
-    leaf_weight: float = number(
-        1.0, 0, 1, "set the share of the leaf search in the value of a leaf", NETWORK, live=False,
-        more="The rest is the value of the network that has the moves.", games=SHOGI,
-        usi=Usi("Leaf_Weight", scale=100),
-    )
-    leaf_boost: float = number(
-        0.0, 0, 10, "add this to the logit of the leaf search's best move", NETWORK, live=False, games=SHOGI,
-        usi=Usi("Leaf_Boost", scale=100),
     )
     evaluator: str = choice(
         "auto", ("auto", "onnx", "rollouts", "material", "uniform"), "choose how positions are evaluated", NETWORK,

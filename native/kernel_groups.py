@@ -289,12 +289,6 @@ def compile_alphabeta() -> None:
     _ = begin_search.address, search_root.address
 
 
-def compile_leaf_search() -> None:
-    from yomi.native.alphabeta.leaves import example_calls
-
-    example_calls()
-
-
 def compile_mate() -> None:
     from yomi.native.shogi.dfpn import MAX_PLY, make_solver, prove
 
@@ -328,7 +322,6 @@ GROUPS: dict[str, Group] = {
     "shogi-mate": Group(compile_mate, ("shogi",), 4.0),
     "shogi-inputs": Group(compile_shogi_inputs, ("shogi",), 4.0),
     "shogi-alphabeta": Group(compile_alphabeta, ("shogi", "sparse", "alphabeta"), 12.0),
-    "shogi-leaf-search": Group(compile_leaf_search, ("shogi", "sparse", "alphabeta"), 12.0),
     "shogi-material": Group(compile_material, ("shogi", "forward"), 3.0),
     "shogi-learning": Group(compile_shogi_learning, ("shogi", "datasets"), 3.0),
 }
@@ -339,6 +332,6 @@ NAMES: dict[str, tuple[str, ...]] = {
     "go-learning": ("go-learning",),
     "shogi": ("tree-gather", "tree", "shogi-board", "shogi-rules", "shogi-mate", "shogi-sparse"),
     "shogi-alphabeta": ("shogi-alphabeta", "shogi-rules", "shogi-mate"),
-    "shogi-more": ("forward", "shogi-alphabeta", "shogi-leaf-search", "shogi-inputs", "shogi-material"),
+    "shogi-more": ("forward", "shogi-alphabeta", "shogi-inputs", "shogi-material"),
     "shogi-learning": ("shogi-learning",),
 }

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 WINDOW = 8  # half of the first window around the last value
 FIRST_WINDOWED = 5  # depth from which the window is narrow
 MAX_NODES = 2**62
+VALUE_SCALE = 450.0  # the value (pawn: 90) that means a winrate of 1 / (1 + 1 / e), 73%
 
 
 class AlphaBetaSearch:
@@ -41,7 +42,6 @@ class AlphaBetaSearch:
         self.spec, self.queue, self.settings = spec, queue, settings
         self.batch_rows = queue.evaluator.batch_size
         self.latency = 0.0  # the kernels look for the end after every node
-        self._scale = nnue.value_scale
         self._table = make_table(settings.memory)
         self._stop = np.zeros(1, np.int64)
         self._workers = [_Worker(nnue, self._stop, self._table, number) for number in range(settings.workers)]
@@ -189,7 +189,7 @@ class AlphaBetaSearch:
             return SearchReport()
         seconds = (time.perf_counter() if self.is_running else self._end_time) - self._start_time
         lines, nodes = first.found, self.evaluations
-        moves = tuple(line.report(order, self._scale, pv_length) for order, line in enumerate(lines))
+        moves = tuple(line.report(order, pv_length) for order, line in enumerate(lines))
         best = moves[0] if moves else MoveReport(0)
         return SearchReport(
             root.side_to_move,
@@ -235,10 +235,10 @@ class _Line:
     def __init__(self, value: int, nodes: int, moves: tuple[int, ...]) -> None:
         self.value, self.nodes, self.moves = value, nodes, moves
 
-    def report(self, order: int, scale: float, pv_length: int) -> MoveReport:
+    def report(self, order: int, pv_length: int) -> MoveReport:
         value = self.value
         proven = 0 if abs(value) < WON else (1 if value > 0 else -1)
-        winrate = 1.0 / (1.0 + math.exp(-value / scale)) if proven == 0 else float(proven > 0)
+        winrate = 1.0 / (1.0 + math.exp(-value / VALUE_SCALE)) if proven == 0 else float(proven > 0)
         mate = None if proven == 0 else proven * (MATE - abs(value))
         line = self.moves[: pv_length + 1]
         return MoveReport(

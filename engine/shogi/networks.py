@@ -1,7 +1,6 @@
 """Evaluators of shogi positions: networks by format, and material.
 
-NNUE evaluations (nn.bin) are for the alpha-beta search (yomi.engine.shogi.alphabeta). They can also give the values of
-a tree's leaves, by a small search at each, while another network gives the moves.
+NNUE evaluations (nn.bin) are for the alpha-beta search (yomi.engine.shogi.alphabeta).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from yomi.engine.evaluators.kernel_evaluators import KernelFormat, SparseFormat
 from yomi.engine.evaluators.network import Feed
 from yomi.engine.evaluators.policy_value import PolicyValueFormat
 from yomi.engine.options import Options
-from yomi.native.alphabeta.leaves import LeafSearch
 from yomi.native.forward.emit import WIDTH
 from yomi.native.shogi.effects import EFFECTS_DTYPE
 from yomi.native.shogi.material import evaluate_rows as evaluate_material
@@ -30,6 +28,7 @@ from yomi.native.sparse.nnue import network_of
 from yomi.native.sparse.shogi import evaluate_rows as evaluate_sparse_rows
 from yomi.native.spec import Inputs
 from yomi.nets.board_size import BoardSize
+from yomi.nets.errors import NetworkError
 from yomi.nets.files import source_digest
 from yomi.nets.load import NetworkKind, prepare_shogi
 from yomi.nets.metadata import SHOGI_BOARD, NetworkInfo
@@ -38,7 +37,7 @@ from yomi.nets.nnue import read_nnue
 if TYPE_CHECKING:
     from typing import Self
 
-    from yomi.engine.evaluators.network import FileEvaluator, FloatArray
+    from yomi.engine.evaluators.network import FloatArray
     from yomi.native.bound_kernels import Calls
     from yomi.native.tree.arrays import Batch
     from yomi.nets.dlshogi.network import ShogiNetwork
@@ -99,7 +98,7 @@ FEATURE_SET = "nnue"
 
 
 class Nnue(KernelFormat):
-    """An NNUE evaluation. It has no policy: see `WithLeafSearch`."""
+    """An NNUE evaluation. It has no policy, so only alpha-beta uses it."""
 
     title = "an NNUE evaluation (nn.bin)"
     noun = "an NNUE evaluation"
@@ -124,50 +123,19 @@ class Nnue(KernelFormat):
         return cls(file) if file.kind is NetworkKind.NNUE else None
 
     def use(self, options: Options) -> None:
-        """Set the leaf search of later `bind` calls."""
-        self.nodes, self.weight = options.leaf_nodes, options.leaf_weight
-        self.value_scale, self._boost = options.leaf_value_scale, options.leaf_boost
+        """Set the scale of the values."""
         inputs = make_inputs(self.file.architecture.features.name)
         self.network = network_of(inputs, self._tensors, options.fv_scale)
 
     def bind(self, batch: Batch) -> Calls:
-        """Return the calls that evaluate a batch with equal priors."""
-        return self._leaf_search().bind(batch, alone=True)
+        raise self.no_tree()
 
-    def bind_mixed(self, batch: Batch) -> Calls:
-        """Return the calls that mix the values into another network's values."""
-        return self._leaf_search().bind(batch, alone=False)
-
-    def _leaf_search(self) -> LeafSearch:
-        return LeafSearch(self.network, self.nodes, self.value_scale, self.weight, self._boost)
-
-
-class WithLeafSearch:
-    """A network's policy with the values of an NNUE search at each leaf, or with a mix of both values."""
-
-    def __init__(self, network: FileEvaluator, values: Nnue, options: Options) -> None:
-        values.use(options)
-        self.network = network
-        self.values = values
-        self.inputs = network.inputs | Inputs.POSITIONS
-        self.batch_size = network.batch_size
-
-    @property
-    def description(self) -> str:
-        values = self.values
-        part = "" if values.weight == 1.0 else f"{values.weight:.0%} "
-        return f"{self.network.description}, {part}values of {values.info.name} ({values.nodes} nodes a leaf)"
-
-    def evaluate(self, batch: Batch, rows: int) -> None:
-        self.network.evaluate(batch, rows)
-        self.values.bind_mixed(batch).run(rows)
-
-    def bind(self, batch: Batch) -> Calls | None:
-        network = self.network.bind(batch)
-        return None if network is None else network + self.values.bind_mixed(batch)
-
-    def close(self) -> None:
-        self.network.close()
+    def no_tree(self) -> NetworkError:
+        """Return the error of a tree search with this evaluation."""
+        return NetworkError(
+            f"{self.info.source_file}: an NNUE evaluation found, expected a network with a policy to search a tree; "
+            "such an evaluation plays in yomi play, usi, match and review"
+        )
 
 
 # -- without a network -------------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.engine.shogi.players.mate import MateSearch
 from yomi.native.alphabeta.correction import UNIT as CORRECTION_UNIT
 from yomi.native.alphabeta.correction import correction, learn_correction
-from yomi.native.alphabeta.leaves import SURE, LeafSearch
 from yomi.native.alphabeta.ordering import after_table_move, begin_moves, next_move, skip_quiets
 from yomi.native.alphabeta.statistics import quiet_score, reward_quiet
 from yomi.native.alphabeta.table import EXACT, LOWER, NO_VALUE, lookup, make_table, store
@@ -39,9 +38,6 @@ from yomi.native.shogi.nnue import make_inputs
 from yomi.native.shogi.position import MAX_MOVES, POSITION_DTYPE
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of, value_of
-from yomi.native.spec import Inputs
-from yomi.native.tree.arrays import VALUE, Batch
-from yomi.native.tree.buffers import make_batch
 from yomi.nets.nnue import FEATURES, Architecture
 
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"
@@ -76,18 +72,6 @@ def material_network() -> NnueNetwork:
 @pytest.fixture(scope="module")
 def network() -> NnueNetwork:
     return material_network()
-
-
-def batch_of(*sfens: str) -> Batch:
-    batch = make_batch(shogi_spec(), len(sfens), Inputs.POSITIONS)
-    for row, sfen in enumerate(sfens):
-        game = ShogiGame(sfen)
-        batch.positions[row] = game.position
-        moves = game.searched_moves()
-        batch.move_count[row] = len(moves)
-        batch.moves[row, : len(moves)] = moves
-        batch.indices[row, : len(moves)] = range(len(moves))
-    return batch
 
 
 def worth_trying(pos: Any) -> list[int]:
@@ -416,21 +400,3 @@ def test_statistics_follow_rewards_and_stay_bounded(network: NnueNetwork) -> Non
     assert scores[-1] < scores[1]
     for statistics, limit in ((thread.by_move, MOVE_LIMIT), (thread.follows, FOLLOW_LIMIT), (thread.with_pawns, 8192)):
         assert 0 < abs(statistics.astype(int)).max() <= limit
-
-
-# -- at the leaves of a tree -------------------------------------------------------------------------------------------
-
-
-def test_values_are_mixed_and_the_best_move_is_raised(network: NnueNetwork) -> None:
-    batch = batch_of(HANGING, MATE_IN_ONE)
-    batch.values[:] = np.nan
-    LeafSearch(network, 300, 600.0, 1.0, 2.0).bind(batch, alone=True).run(2)
-    whole = batch.values[:, VALUE].copy()
-    assert 0.5 < whole[0] < SURE
-    assert whole[1] == pytest.approx(SURE)
-    moves = [format_usi(int(move)) for move in batch.moves[0, : batch.move_count[0]]]
-    raised = [move for move, logit in zip(moves, batch.logits[0], strict=False) if logit == 2.0]
-    assert raised == ["5h5e"]
-    batch.values[:, VALUE] = -1.0
-    LeafSearch(network, 300, 600.0, 0.5, 2.0).bind(batch, alone=False).run(2)
-    assert batch.values[:, VALUE] == pytest.approx(0.5 * whole - 0.5, abs=1e-6)

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from yomi.engine.default_network import has_network, named_file, network_file
-from yomi.engine.evaluators.base import Evaluator, EvaluatorError
+from yomi.engine.default_network import network_file
+from yomi.engine.evaluators.base import Evaluator
 from yomi.engine.evaluators.devices import Device
-from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.network import FileEvaluator, network_in, recognise
+from yomi.engine.evaluators.network import FileEvaluator, network_in
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, Options, Value, rows_for
@@ -22,14 +21,12 @@ from yomi.engine.search.settings import SearchSettings
 from yomi.engine.shogi.alphabeta import AlphaBetaSearch
 from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.networks import FORMATS, MaterialEvaluator, Nnue, WithLeafSearch
+from yomi.engine.shogi.networks import FORMATS, MaterialEvaluator, Nnue
 from yomi.engine.shogi.notation import parse_usi
 from yomi.native.shogi.planes import write_bits, write_planes
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import GameSpec
 from yomi.nets.dlshogi.network import SIDE, read_settings
-from yomi.nets.errors import NetworkError
-from yomi.nets.models import default_network
 
 log = logging.getLogger("yomi.shogi")
 
@@ -43,32 +40,13 @@ FACTORY = EvaluatorFactory(
 )
 
 
-def make_queue(options: Options, *, for_tree: bool = False) -> EvaluationQueue:
-    """Return the evaluation queue for the options. Raises NetworkError or EvaluatorError, as for EvaluatorFactory.
-
-    `for_tree`: an NNUE evaluation is used in a tree, where the small default network gives the moves.
-    """
-    if options.value_net is not None and not has_network(options):
-        raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
+def make_queue(options: Options) -> EvaluationQueue:
+    """Return the evaluation queue for the options. Raises NetworkError or EvaluatorError, as for EvaluatorFactory."""
 
     def finish(network: FileEvaluator, device: Device) -> Evaluator:
         if isinstance(network.format, Nnue):
-            if options.value_net is not None:
-                name = network.info.source_file
-                raise NetworkError(f"{name}: an NNUE evaluation found for --net, expected one for --value-net only")
-            if not for_tree:
-                network.format.use(options)
-                return network
-            moves = load(FORMATS, default_network("shogi", on_processor=True), SIDE, precision="auto")
-            return WithLeafSearch(moves, network.format, options)
-        if options.value_net is None:
-            return network
-        path = Path(named_file(options.value_net, "shogi", options))
-        values = recognise(FORMATS, path, SIDE)
-        if not isinstance(values, Nnue):
-            network.close()
-            raise NetworkError(f"{path}: {values.title} found, expected {Nnue.title} for --value-net")
-        return WithLeafSearch(network, values, options)
+            network.format.use(options)
+        return network
 
     return FACTORY.make_queue(options, SIDE, ShogiGame, finish)
 
@@ -211,7 +189,10 @@ def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Benchmar
 
 @contextlib.contextmanager
 def benchmark_setup(options: Options) -> Iterator[tuple[BenchmarkPositions, EvaluationQueue, SearchSettings]]:
-    with contextlib.closing(make_queue(options, for_tree=True)) as queue:
+    with contextlib.closing(make_queue(options)) as queue:
+        network = network_in(queue.evaluator)
+        if network is not None and isinstance(network.format, Nnue):
+            raise network.format.no_tree()
         spec = spec_for(queue.evaluator)
         searched = ("mate_depth", options.leaf_mate_depth), ("all_moves", int(options.all_legal_moves))
         spec = replace(spec, position_flags=(*spec.position_flags, *searched))
