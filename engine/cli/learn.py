@@ -20,7 +20,7 @@ from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
 from yomi.engine.default_network import is_bundled, named_file, network_fault
-from yomi.engine.learning.settings import LearnSettings, learn_settings, training_tables
+from yomi.engine.learning.settings import LearnSettings, learn_settings, parse_growth, training_tables
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import TABLE
 from yomi.nets.errors import NetworkError
@@ -222,6 +222,7 @@ def _make_loop(
     from yomi.engine.learning.workers import ProcessWorkers, SelfPlayWorker
     from yomi.engine.matches.duel import Matches, play_match
     from yomi.nets.training.generations import Generations
+    from yomi.nets.training.growth import check_growth
     from yomi.nets.training.losses import weighted
 
     cluster = asked_cluster(args, args.processes)
@@ -230,6 +231,8 @@ def _make_loop(
     network = tables.get("network", {})
     if "kind" not in network:  # keys of the default network
         network = {**learnable.network, **network}
+    growth = parse_growth(settings.grow)
+    check_growth(network, growth)
     asked = {
         "game": game.name,
         **{name: options.get(name) for name in BOARD if TABLE[name].is_for(game.name)},
@@ -263,7 +266,7 @@ def _make_loop(
 
     def make_learner() -> Generations:
         trained = training_tables(settings, network, tables, threads)
-        return Generations(folder / "train", trained, settings.window, find_encoder, total or weighted)
+        return Generations(folder / "train", trained, settings.window, find_encoder, total or weighted, growth, say)
 
     return Loop(
         game,

@@ -22,6 +22,23 @@ def _number(default: float, low: float, high: float | None, text: str, *, live: 
     return number(default, low, high, text, live=live, **others)
 
 
+def parse_growth(text: str) -> list[tuple[int, int]]:
+    """Return the rows and blocks of `40000:6,80000:8`. Raises ValueError for other text."""
+    growth = [(0, 0)]
+    for word in filter(None, text.replace(" ", "").split(",")):
+        rows, blocks = (
+            int(number) if number.isascii() and number.isdecimal() else 0 for number in word.partition(":")[::2]
+        )
+        if rows <= growth[-1][0] or blocks <= growth[-1][1]:
+            raise ValueError(f"expected ROWS:BLOCKS, both ascending, such as 40000:6,80000:8, found {text!r}")
+        growth.append((rows, blocks))
+    return growth[1:]
+
+
+def _check_growth(text: str) -> str:
+    return ",".join(f"{rows}:{blocks}" for rows, blocks in parse_growth(text))
+
+
 def _check_targets(name: str) -> str:
     return check_function(name) if name else ""
 
@@ -82,6 +99,8 @@ class LearnSettings(SelfPlaySettings):
     batch: int = _number(128, 1, None, "use this many rows in a training step")
     learning_rate: float = _number(2e-3, 0, None, "train with this learning rate", live=True)
     optimizer: str = choice("muon", ("muon", "adamw", "adam", "sgd"), "train with this optimizer", live=False)
+    grow: str = option("", "add blocks to the network when the run has this many rows", kind="own", read=_check_growth,
+                       word="ROWS:BLOCKS", more="40000:6,80000:8 grows twice. The play stays the same at first.")
     search_value: float = _number(0.25, 0, 1, "mix this fraction of the search's value into the value target")
     without_network: int = _number(
         0, 0, None, "train the first N networks on games of the default evaluator (Go: rollouts)"

@@ -14,8 +14,9 @@ from yomi.nets.data.window import WindowSource, newest, window_rows
 from yomi.nets.definitions.catalog import first_network
 from yomi.nets.definitions.export import export_file
 from yomi.nets.sparse import FindEncoder, no_encoder
-from yomi.nets.training.config import parse_config
-from yomi.nets.training.loop import Trainer
+from yomi.nets.training.config import Config, parse_config
+from yomi.nets.training.growth import Growth, grow, grown
+from yomi.nets.training.loop import CHECKPOINT, Trainer
 from yomi.nets.training.losses import Total, loss_weights, weighted
 
 # See yomi.nets.training.loop.
@@ -32,6 +33,8 @@ class Generations:
         window: int,
         find_encoder: FindEncoder = no_encoder,
         total: Total = weighted,
+        growth: Growth = (),
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
         """Check the configuration. A run that resumes loads its checkpoint at the first `run`.
 
@@ -41,6 +44,8 @@ class Generations:
             window: number of rows for the first networks. It grows by `window_rows`.
             find_encoder: see Trainer.
             total: see Trainer.
+            growth: see `yomi.nets.training.growth`.
+            say: receives a line when the network grows.
 
         Raises:
             NetworkError: the configuration is wrong.
@@ -50,6 +55,8 @@ class Generations:
         config = parse_config({**tables, "data": data, "training": training})
         self._config = replace(config, training=replace(config.training, steps=0))
         self._folder, self._window, self._find_encoder, self._total = folder, window, find_encoder, total
+        self._growth, self._say = growth, say
+        self._due: Config | None = None  # the trainer's configuration, as planned by `growth`
         self._trainer: Trainer | None = None
 
     def first(self) -> Path:
@@ -59,7 +66,7 @@ class Generations:
             NetworkError: there is no such network.
             OSError: it cannot be written.
         """
-        config = self._config
+        config = grown(self._config, self._growth, 0)
         torch.manual_seed(config.training.seed)
         self._folder.mkdir(parents=True, exist_ok=True)
         network = first_network(config)
@@ -90,10 +97,15 @@ class Generations:
         source = WindowSource(
             dataset.manifest.features, shards, training.batch, steps - before, training.seed, generation
         )
-        if self._trainer is None:
+        due = grown(self._config, self._growth, rows)
+        if self._trainer is None or due != self._due:
+            config, blocks = grow(self._folder / CHECKPOINT, self._config, self._growth, rows)
+            if blocks:
+                self._say(f"network {generation} grows to {blocks} blocks")
             self._trainer = Trainer(
-                self._config, self._folder, source=source, find_encoder=self._find_encoder, total=self._total
+                config, self._folder, source=source, find_encoder=self._find_encoder, total=self._total
             )
+            self._due = due
         else:
             self._trainer.use(source)
         self._trainer.run(progress, steps)

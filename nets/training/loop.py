@@ -40,6 +40,7 @@ from yomi.nets.training.weights import Average, has_statistics, load_checkpoint,
 
 _log = logging.getLogger(__name__)
 
+CHECKPOINT = "checkpoint.pt"
 # Steps over which losses are averaged for the log.
 LOG_EVERY = 50
 # Batches from which the batch norms' statistics of averaged weights are computed.
@@ -179,7 +180,7 @@ class Trainer:
 
     @property
     def checkpoint(self) -> Path:
-        return self.folder / "checkpoint.pt"
+        return self.folder / CHECKPOINT
 
     def run(self, progress: Progress, stop_at: int | None = None, stops: Callable[[], bool] = lambda: False) -> None:
         """Train to the last step of the configuration or source, to `stop_at`, or until a test stops it.

@@ -17,6 +17,7 @@ from tests.waiting import wait_until
 from yomi.engine.go.sgf_reader import each_sgf_game
 from yomi.engine.learning.store import digest_of
 from yomi.nets.data.shards import check_shard, open_dataset
+from yomi.nets.katago.file import read_network
 from yomi.nets.metadata import feature_set
 
 pytest.importorskip("torch")
@@ -73,6 +74,39 @@ def test_a_run_that_is_killed_goes_on_by_the_same_command(tmp_path: Path) -> Non
     told = subprocess.run(command("status", str(folder)), capture_output=True, text=True, check=True).stdout
     assert "generation  2 after" in told
     assert (folder / "status.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_run_that_is_killed_when_its_network_grows_goes_on_by_the_same_command(tmp_path: Path) -> None:
+    folder, net = tmp_path / "run", tmp_path / "net.toml"
+    net.write_text(NETWORK)
+    words = ["go", *SETTINGS.split(), "--grow", "100:2", "--network", str(net), "--out", str(folder)]
+    first = subprocess.Popen(command(*words), stderr=subprocess.PIPE, text=True)
+    assert first.stderr is not None
+    said = []
+    try:
+        for line in first.stderr:
+            said.append(line)
+            if "network 2 grows to 2 blocks" in line:
+                break
+        first.send_signal(signal.SIGKILL)
+    finally:
+        first.kill()
+        first.communicate()
+    assert "network 2 grows to 2 blocks" in said[-1], "".join(said)
+    again = subprocess.run(command(*words, "--networks", "3"), capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert "network 3 (" in again.stderr
+    assert "grows" not in again.stderr
+    events = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    names = [event["network"] for event in events if event["event"] == "promotion"]
+    blocks = [len(read_network(folder / f"networks/{name}.bin.gz").trunk.blocks) for name in names]
+    assert blocks == [1, 1, 2, 2]
+
+    words = command("go", *SETTINGS.split(), "--grow", "100:1", "--network", str(net), "--out", str(tmp_path / "other"))
+    refused = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "grow: blocks = 1 found, expected more than the 1 of [network]" in refused.stderr.splitlines()[-1]
+    assert not (tmp_path / "other").exists()
 
 
 OWN = """\
