@@ -287,7 +287,7 @@ def test_fewer_bits_of_an_empty_map(precision: str) -> None:
 
 @pytest.mark.skipif(HAS_PAIRS, reason="this processor has products of 16-bit integers")
 def test_integers_are_refused_where_there_are_none() -> None:
-    with pytest.raises(EvaluatorError, match="without products of 16-bit integers found: expected precision auto or"):
+    with pytest.raises(EvaluatorError, match="precision int16 is not for this processor: expected auto or fp32"):
         native_precision("int16")
 
 
