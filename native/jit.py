@@ -224,10 +224,24 @@ def _compiled(function: Callable[P, R], *, allocates: bool, inline: bool = False
 def keep_compiled(cache: Any) -> None:
     """Make a numba cache write under a lock, and distinguish games outside this package."""
     if cache.cache_path is not None:  # yomi.native.typecheck has no cache
+        _forget_other_versions(cache._cache_file)
         cache.save_overload = _saving(cache)
         cache._index_key = _telling_games(cache._index_key)
         if PACKAGED is not None:
             _look_in_package(cache, PACKAGED)
+
+
+def _forget_other_versions(file: Any) -> None:
+    """Read an index as empty if it names types that this version of yomi does not have: its kernels are of another."""
+    load = file._load_index
+
+    def load_index() -> Any:
+        try:
+            return load()
+        except (ImportError, AttributeError):
+            return {}
+
+    file._load_index = load_index
 
 
 def _look_in_package(cache: Any, folder: Path) -> None:

@@ -113,7 +113,10 @@ class TreeRoot:
             if (
                 line is None
                 or not self._follow(line)
-                or not complete_root(self.tree, board.moves, self._board.count_moves())
+                or not complete_root(self.tree, board.moves, count := self._board.count_moves())
+                # Lines of a graph that share a node may differ in what superko forbids later (native/go/rules.py,
+                # may_repeat_soon). The root is of the line that was played.
+                or not np.array_equal(np.sort(all_moves(self._edges())), np.sort(board.moves[:count]))
             ):
                 self.clear()
                 return False

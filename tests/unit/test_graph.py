@@ -235,3 +235,21 @@ def test_settings_decide_whether_nodes_are_shared() -> None:
     search.run(Limits(playouts=1500))
     assert check_tree(search) == 1500
     assert not search.tree.shared.any()
+
+
+def test_a_shared_root_whose_line_forbids_a_move_is_searched_anew() -> None:
+    # Black takes two stones, and White could play at D4 again, if no board of the line forbade it.
+    game = new_game(9, "C4 D4 D3 E4 E3 A9 F4 B9 E5 C9")
+    search = new_search(ScriptedEvaluator(), graph=True)
+    search.set_position(game)
+    search.run(Limits(playouts=300))
+    d5, d4 = (game.board.parse_vertex(vertex) for vertex in ("D5", "D4"))
+    game.play(game.side_to_move, d5)
+    repeated = game.copy()
+    repeated.play(repeated.side_to_move, d4)
+    # Two lines of a graph may meet here, of which one has seen that board: boards between this one and the root.
+    game.history[3] = repeated.history[int(repeated.position["history_length"]) - 1]
+    search.set_position(game)
+    report = search.run(Limits(playouts=100))
+    assert d4 not in [move for move, _ in edges_of(search.tree, int(search.tree.counters[0].root))]
+    assert report.visits == 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import io
 import json
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from numba.core.caching import IndexDataCacheFile
 
 from tests.waiting import wait_until
 from yomi.engine.cli import doctor
@@ -454,3 +456,22 @@ def test_a_start_that_is_ended_leaves_no_process(number: int, tmp_path: Path) ->
         for child in children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
+
+
+def test_an_index_with_types_of_another_version_is_read_as_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A version of yomi with a module that this one lacks: indexes of kernels name types by their modules.
+    (tmp_path / "removed_later.py").write_text("class Table: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    removed = importlib.import_module("removed_later")
+    index = IndexDataCacheFile(str(tmp_path), "kernel", "stamp")
+    jit._forget_other_versions(index)
+    index.save(("key", removed.Table), "code")
+    assert index.load(("key", removed.Table)) == "code"
+    monkeypatch.delitem(sys.modules, "removed_later")
+    (tmp_path / "removed_later.py").unlink()
+    importlib.invalidate_caches()
+    assert index.load("key") is None
+    index.save("key", "new code")
+    assert index.load("key") == "new code"
