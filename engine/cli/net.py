@@ -236,4 +236,4 @@ def calibrate(path: Path, size: int, device: str, seconds: float) -> None:
     target = save_tuning(path, size, tuning)
     print_facts()
     print_table(rows)
-    echo(f"{path.name} on {size}x{size} is searched with {tuning}\nstored in {target}")
+    echo(f"{game.board_name(options)}: {path.name} is searched with {tuning}\nstored in {target}")

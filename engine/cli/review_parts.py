@@ -7,7 +7,7 @@ import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import file_values
@@ -17,9 +17,6 @@ from yomi.engine.journal import append_object, complete_lines
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import lock_file, naming, source_digest
 from yomi.nets.text import parse_json
-
-if TYPE_CHECKING:
-    pass
 
 UNIT = "records"
 NAME = "records.jsonl"  # a line for each reviewed record: its number, results and files

@@ -233,18 +233,20 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
     return evaluator
 
 
-def _board(evaluator: FileEvaluator) -> str:
+def _on_board(evaluator: FileEvaluator) -> str:
+    """Return the network's boards for a message; empty in a game that has one board (shogi)."""
     size = evaluator.info.board_size
-    return f"{size}x{size}" if size else "boards of any size"
+    if evaluator.spec.area == 0:
+        return ""
+    return f" on {size}x{size}" if size else " on boards of any size"
 
 
 def _announce(evaluator: FileEvaluator) -> None:
-    board = _board(evaluator)
-    notices.get()(f"comparing {evaluator.precision} with fp32, once for this network on {board} ...")
+    notices.get()(f"comparing {evaluator.precision} with fp32, once for this network{_on_board(evaluator)} ...")
 
 
 def _tell(evaluator: FileEvaluator, why: str) -> None:
-    chosen = f"{evaluator.info.source_file} on {_board(evaluator)}: {evaluator.precision} by {evaluator.backend}"
+    chosen = f"{evaluator.info.source_file}{_on_board(evaluator)}: {evaluator.precision} by {evaluator.backend}"
     notices.get()(f"{chosen}, {why}")
 
 

@@ -35,7 +35,7 @@ from yomi.native.tree.buffers import make_batch
 from yomi.nets.files import source_digest
 from yomi.nets.katago.write import write_network
 from yomi.nets.metadata import NetworkInfo
-from yomi.nets.models import PRECISION_DIR, default_network, network_of_levels
+from yomi.nets.models import PRECISION_DIR, bundled, default_network, network_of_levels
 
 SAMPLING = go_sampling(square(5), PRESETS["tromp-taylor"], UniformEvaluator(1))
 INFO = NetworkInfo(
@@ -55,6 +55,7 @@ class Scripted(UniformEvaluator):
     """A network whose policy and value follow from the position; `error` is added to its values."""
 
     info = INFO
+    spec = SAMPLING.spec
     device = CPU
     agreement = ""
     backend = "scripted kernels"
@@ -336,6 +337,13 @@ def test_our_own_networks_are_not_compared_again(game: str, capsys: pytest.Captu
     queue.close()
     assert "comparing" not in capsys.readouterr().err
     assert not (cache / "precision").exists()
+
+
+def test_a_message_about_a_shogi_network_names_no_board(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
+    network = bundled("suisho-petite")
+    assert network is not None
+    shogi_queue(Options(net=str(network.path))).close()
+    assert capsys.readouterr().err.startswith("yomi: suisho-petite.nn.bin: int8 by NNUE kernels")
 
 
 def test_the_verdict_on_our_network_for_go_still_holds() -> None:
