@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import yomi.engine.cli.loading
+import yomi.engine.cli.play
+from tests.fakes.player import FakePlayer
+from yomi.engine.options import Options
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 
@@ -13,3 +17,17 @@ from yomi.nets.dlshogi.definition import NetworkShape, write_network
 def shogi_net(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a small network of shogi, which nobody changes."""
     return write_network(tmp_path_factory.mktemp("net") / "net.onnx", NetworkShape(blocks=2, channels=16, extras=119))
+
+
+@pytest.fixture
+def fake_players(monkeypatch: pytest.MonkeyPatch) -> list[FakePlayer]:
+    """Let the commands play with a fake player; the list holds those that were made."""
+    made: list[FakePlayer] = []
+
+    def make(game: str, options: Options) -> FakePlayer:
+        made.append(FakePlayer(options))
+        return made[-1]
+
+    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", make)
+    monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
+    return made

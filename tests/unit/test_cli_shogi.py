@@ -12,7 +12,7 @@ import pytest
 import yomi.engine.cli.loading
 import yomi.engine.cli.play
 from tests.fakes.shogi_player import FakeShogiPlayer
-from tests.unit.test_cli import error_of, play_at
+from tests.unit.command_lines import error_of, play_at
 from yomi.engine.cli.games import SHOGI
 from yomi.engine.cli.main import main
 from yomi.engine.cli.selfplay import Files, Series

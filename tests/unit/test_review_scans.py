@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from tests.fakes.player import FakePlayer
-from tests.unit.test_review import CSA, SGF, Ticks, fake_reviewers, judged_game, make_folder, shogi_review
+from tests.unit.reviews import CSA, SGF, Ticks, fake_reviewers, judged_game, make_folder, shogi_review
 from yomi.engine.cli.games import GAMES, SHOGI
 from yomi.engine.cli.main import main
 from yomi.engine.cli.quiz import ask_problems

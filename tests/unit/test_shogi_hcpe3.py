@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.unit.shogi_boards import random_moves
-from tests.unit.test_shogi_records import MIDDLE
+from tests.unit.shogi_records import MIDDLE
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import guilty_of, parse_usi

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.test_shogi_records import KI2_TEXT, KIF_TEXT
+from tests.unit.shogi_records import KI2_TEXT, KIF_TEXT
 from yomi.engine.shogi.notation import format_usi
 from yomi.engine.shogi.records.files import read_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, format_usi_line

@@ -1,0 +1,184 @@
+"""Help of the command line."""
+
+import argparse
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.command_lines import help_of
+from yomi import nets
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, expanded, find_command, main, main_usi
+from yomi.engine.cli.parser import ESSENTIAL, short_help
+from yomi.engine.options import rows_for
+
+
+def test_help_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in COMMANDS)
+    assert "yomi doctor" in text
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != BENCH])
+def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help-all"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert f"usage: yomi {name}" in text
+    assert name == "doctor" or "examples:" in text
+    if name == "gtp":
+        assert all(row.flag in text for row in rows_for("go"))
+        assert text.count("default:") >= len(rows_for("go"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("dataset", "The format of data sets: nets/data/shards.py."),
+        ("train", "The keys of a configuration: docs/SETTINGS.md; examples: nets/recipes/"),
+        ("match", "yomi match ./new ./old --sprt"),
+    ],
+)
+def test_help_names_what_is_there(name: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([name, "--help-all"])
+    assert text in " ".join(capsys.readouterr().out.split())
+    assert all((Path(nets.__path__[0]).parent / path).exists() for path in re.findall(r"nets/[a-z/]+(?:\.py)?", text))
+
+
+PARSERS = [
+    *COMMANDS,
+    *(f"{command} {game.name}" for game in GAMES.values() for command in game.examples),
+    *(f"net {action}" for action in ("info", "import", "compress", "join", "calibrate")),
+    *(f"dataset {action}" for action in ("make", "vary", "check", "describe", "convert", "openings")),
+    *(f"bench {name}" for name in ("nps", "evaluator", "levels", "people", "choices", "precision", "gpu", "mate")),
+]
+
+
+@pytest.mark.parametrize("words", PARSERS)
+def test_short_help_is_one_screen(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = help_of(f"{words} -h", capsys)
+    assert sum(max(1, -(-len(line) // 80)) for line in text.splitlines()) <= 40
+    assert help_of(f"help {words}", capsys) == help_of(f"{words} --help", capsys) == text
+    full = help_of(f"{words} --help-all", capsys)
+    assert text == full or "--help-all" in text.splitlines()[-1]
+    assert set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)) <= set(re.findall(r"--[a-z-]+", full))
+
+
+def test_the_short_help_of_every_action_is_one_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    parsers = children_of("yomi", build((), with_all=True))
+    assert len(parsers) > 60
+    for name, parser in parsers.items():
+        lines = sum(max(1, -(-len(line) // 80)) for line in short_help(parser).splitlines())
+        assert lines <= 40, name
+
+
+def children_of(name: str, parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of a command's actions and games, and of theirs, by their command lines."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, child in action.choices.items():
+                found |= {f"{name} {word}": child} | children_of(f"{name} {word}", child)
+    return found
+
+
+@pytest.mark.parametrize("words", ["gtp", "usi", "review", "analysis", "play go", "play shogi", "match", "duel go"])
+def test_short_help_has_about_ten_options(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 8 <= len(re.findall(r"^  --", help_of(f"{words} -h", capsys), re.MULTILINE)) <= 13
+
+
+def test_every_option_of_short_help_exists() -> None:
+    for command, names in ESSENTIAL.items():
+        lines = [f"{command} {game.name}" for game in GAMES.values() if command in game.examples] or [command]
+        parsers = [find_parser(line.split()) for line in lines]
+        known = {flag.lstrip("-") for parser in parsers for flag in parser._option_string_actions}
+        assert set(names.split()) <= known, command
+
+
+def find_parser(words: list[str]) -> argparse.ArgumentParser:
+    """Return the parser of a command or of its game."""
+    parser = build(words)
+    for word in words:
+        children = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+        parser = children.choices[word]
+    return parser
+
+
+@pytest.mark.parametrize(
+    "words", ["--help", "gtp -h", "usi -h", "analysis -h", "help play go", "config show", "version"]
+)
+def test_help_imports_nothing_heavy(words: str) -> None:
+    code = (
+        "import contextlib, sys; from yomi.engine.cli.main import main\n"
+        f"with contextlib.suppress(SystemExit): main({words.split()})\n"
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numba", "onnx", "onnxruntime", "torch", "matplotlib", "shtab"} & set(ran.stderr.split())
+
+
+def test_help_uses_the_width_of_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for columns in (60, 80, 140):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        text = help_of("review --help-all", capsys)
+        prose = [line for line in text.splitlines() if not line.startswith("  ")]
+        assert columns - 20 < max(map(len, prose)) <= columns
+    assert "Ctrl-C keeps the searched positions" in " ".join(text.split())
+
+
+def test_commands_are_listed_in_groups_on_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
+    text = help_of("--help", capsys)
+    assert text == help_of("help", capsys) == help_of("--help-all", capsys)
+    lines = text.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert [line[:-1] for line in lines if line.endswith(":")] == [*GROUPS, "start here"]
+
+
+def examples() -> list[str]:
+    """Return the command lines in the help texts of all commands, without what is said of them."""
+    texts = [EPILOG, *(find_command(name).epilog for name in COMMANDS if name != BENCH)]
+    texts += [text for game in GAMES.values() for text in game.examples.values()]
+    lines = re.findall(r"^  (yomi .*)", "\n".join(texts).replace("\\\n      ", ""), re.MULTILINE)
+    return [re.split(r" {3,}| [<>] ", line)[0] for line in lines if not re.search("--help|yomi help|version", line)]
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(examples()))
+def test_examples_are_understood(line: str) -> None:
+    words = shlex.split(line)[1:]
+    words = expanded(words)
+    assert build(words).parse_args(words).command == words[0]
+
+
+def test_help_shows_the_commands_own_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, visits in (("analysis", 500), ("analyze", 100), ("selfplay go", 200), ("selfplay shogi", 200)):
+        with pytest.raises(SystemExit):
+            main([*words.split(), "--help-all"])
+        text = " ".join(capsys.readouterr().out.split())
+        assert re.search(rf"--visits N [^()]*\(default: {visits}\)", text)
+    assert "(default: 320)" in text
+    for words, hides in (("analysis", "true"), ("analyze", "true"), ("gtp", "false")):
+        with pytest.raises(SystemExit):
+            main([words, "--help-all"])
+        text = " ".join(capsys.readouterr().out.split())
+        assert re.search(rf"--no-ignore-pre-root-history [^-]*\(default: {hides}\)", text)
+
+
+def test_usi_as_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["yomi-usi", "--workers", "many"])
+    assert main_usi() == 2
+    assert "workers: expected an integer" in capsys.readouterr().err
