@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.bench.measure import batch_sizes, evaluator_rate
 from yomi.engine.cli.output import say
+from yomi.engine.learning.processes import ProcessWorkers
 from yomi.engine.learning.settings import LearnSettings
-from yomi.engine.learning.workers import ProcessWorkers, Task
+from yomi.engine.learning.workers import Task
 from yomi.nets.settings import make_settings
 
 if TYPE_CHECKING:

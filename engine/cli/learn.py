@@ -218,8 +218,9 @@ def _make_loop(
     from yomi.engine.cluster import LOCAL, Cluster
     from yomi.engine.learning.cluster import RayWorkers
     from yomi.engine.learning.loop import Loop
+    from yomi.engine.learning.processes import ProcessWorkers
     from yomi.engine.learning.store import Store
-    from yomi.engine.learning.workers import ProcessWorkers, SelfPlayWorker
+    from yomi.engine.learning.workers import SelfPlayWorker
     from yomi.engine.matches.duel import Matches, play_match
     from yomi.nets.training.generations import Generations
     from yomi.nets.training.growth import check_growth

@@ -44,6 +44,7 @@ from yomi.engine.jobs import JobError, Part, Run, Task, begin_run, read_run
 from yomi.engine.learning import store
 from yomi.engine.learning.journal import Journal as LearningJournal
 from yomi.engine.learning.journal import LearningError
+from yomi.engine.learning.spool import SelfPlayGame, Spool
 from yomi.engine.matches.report import report, to_json, to_text
 from yomi.engine.matches.results import GameResult, MatchError, MatchJournal, points_of, read_journal, read_results
 from yomi.engine.matches.schedule import load_openings
@@ -748,8 +749,8 @@ def _read_sayings(path: Path) -> None:
 def _spool_files() -> Files:
     def write(folder: Path) -> None:
         rows = {"value": np.zeros(2, np.float16), "planes": np.zeros((2, 3), np.uint8)}
-        game = store.SelfPlayGame(rows, SGF, BLACK, 3.5, 20, 9, "rollouts")
-        spool = store.Spool(folder / "pending-09.rows", 0)
+        game = SelfPlayGame(rows, SGF, BLACK, 3.5, 20, 9, "rollouts")
+        spool = Spool(folder / "pending-09.rows", 0)
         spool.add(game)
         spool.add(game)
 
@@ -757,7 +758,7 @@ def _spool_files() -> Files:
 
 
 def _read_spool(path: Path) -> None:
-    spool = store.Spool(path, 0)
+    spool = Spool(path, 0)
     assert spool.rows >= 0
 
 

@@ -23,7 +23,7 @@ from yomi.engine.cli.games import GAMES
 from yomi.engine.cluster import LOCAL, Cluster, ClusterError, ClusterOptions, Parcel
 from yomi.engine.learning.cluster import RayWorkers
 from yomi.engine.learning.settings import LearnSettings
-from yomi.engine.learning.store import SelfPlayGame
+from yomi.engine.learning.spool import SelfPlayGame
 from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task
 from yomi.engine.matches.duel import LearningMatch
 from yomi.engine.matches.rating import Sprt

@@ -19,7 +19,8 @@ import pytest
 from yomi.engine.color import BLACK
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.page import status_text, write_page
-from yomi.engine.learning.store import SelfPlayGame, Store
+from yomi.engine.learning.spool import SelfPlayGame
+from yomi.engine.learning.store import Store
 from yomi.nets.data.shards import check_shard, open_dataset, widths
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import LOCKED_AT, lock_file

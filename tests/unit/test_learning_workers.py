@@ -9,11 +9,11 @@ import pytest
 
 from yomi.bench.selfplay import _play
 from yomi.engine.cli.games import GAMES
-from yomi.engine.learning import workers
 from yomi.engine.learning.journal import LearningError
+from yomi.engine.learning.processes import FAILURES, ProcessWorkers
 from yomi.engine.learning.selfplay import SelfPlay
 from yomi.engine.learning.settings import LearnSettings
-from yomi.engine.learning.workers import Delivery, ProcessWorkers, Task
+from yomi.engine.learning.workers import Delivery, Task
 from yomi.engine.matches.duel import DuelScore, LearningMatch, play_match
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
@@ -26,7 +26,7 @@ def take_often(processes: ProcessWorkers) -> None:
 
 
 def test_where_no_process_can_play_the_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "RESTART_SECONDS", 0.0)
+    monkeypatch.setattr("yomi.engine.learning.processes.RESTART_SECONDS", 0.0)
     lost: list[str] = []
     missing = Options(size=5, evaluator="onnx", net=str(tmp_path / "missing.bin.gz"), workers=1)
     processes = ProcessWorkers(1, GAMES["go"], LearnSettings(), 1, lambda number, why: lost.append(why))
@@ -36,7 +36,7 @@ def test_where_no_process_can_play_the_reason_is_told(tmp_path: Path, monkeypatc
             take_often(processes)
     finally:
         processes.close()
-    assert len(lost) == workers.FAILURES
+    assert len(lost) == FAILURES
 
 
 SMALL = make_settings(LearnSettings, {"visits": 8, "cheap_visits": 4, "games": 2})
@@ -68,7 +68,7 @@ def first_of(processes: ProcessWorkers) -> list[Delivery]:
 
 
 def test_pipes_of_any_class_will_do(players: ProcessWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "Connection", PipeConnection)  # as on Windows, no link is one
+    monkeypatch.setattr("yomi.engine.learning.processes.Connection", PipeConnection)  # as on Windows, no link is one
     assert any(each.games for each in first_of(players))
 
 

@@ -20,7 +20,8 @@ from tests.unit.test_learning_store import KATAGO, played
 from yomi.engine.cli.games import GAMES
 from yomi.engine.learning.loop import Goal, Loop
 from yomi.engine.learning.settings import LearnSettings
-from yomi.engine.learning.store import SelfPlayGame, Store
+from yomi.engine.learning.spool import SelfPlayGame
+from yomi.engine.learning.store import Store
 from yomi.engine.learning.workers import Delivery, Task
 from yomi.engine.options import Options
 from yomi.nets.data.shards import Dataset, check_shard

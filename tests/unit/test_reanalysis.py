@@ -21,7 +21,8 @@ from yomi.engine.learning.page import status_text
 from yomi.engine.learning.rows import rows_of
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
 from yomi.engine.learning.settings import LearnSettings
-from yomi.engine.learning.store import SelfPlayGame, Store
+from yomi.engine.learning.spool import SelfPlayGame
+from yomi.engine.learning.store import Store
 from yomi.engine.learning.workers import SelfPlayWorker, Task
 from yomi.engine.options import Options
 from yomi.nets.errors import NetworkError
