@@ -18,13 +18,14 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from yomi import __version__, language
 from yomi.engine.machine import usable_cores
+from yomi.engine.options import Options
 from yomi.nets import models
 from yomi.nets.errors import LineError
 from yomi.nets.files import default_cache_dir, write_atomically
@@ -52,6 +53,18 @@ MODELS_DIR = Path(models.__file__).parent
 
 OnLoss: TypeAlias = Callable[[int, str], None]  # gets the number of a lost actor, and the reason
 Places: TypeAlias = Mapping[str, str]  # path of a network on a node, by its path on the command's machine
+
+
+def sent_networks(players: Iterable[Options]) -> tuple[str, ...]:
+    """Return the network files that options name, each once."""
+    files = (file for options in players for file in (options.net, options.value_net) if file is not None)
+    return tuple(dict.fromkeys(file for file in files if Path(file).is_file()))
+
+
+def moved(options: Options, places: Places) -> Options:
+    """Return options with the node's copies of the networks."""
+    files = (("net", options.net), ("value_net", options.value_net))
+    return options.with_values({name: places[file] for name, file in files if file is not None and file in places})
 
 
 class ClusterError(LineError):

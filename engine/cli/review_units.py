@@ -14,7 +14,7 @@ from typing import Any
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.review_files import Job, Outcome, unused, write
 from yomi.engine.cli.review_parts import ReviewShare
-from yomi.engine.cluster import ClusterOptions, Places, Recipe
+from yomi.engine.cluster import ClusterOptions, Places, Recipe, moved, sent_networks
 from yomi.engine.options import Options
 from yomi.engine.records import printable
 from yomi.engine.units import Report, UnitPool, UnitWorker
@@ -31,7 +31,7 @@ class ReviewUnits(UnitWorker):
 
         super().__init__()
         self._args = args
-        moved = {name: _moved(one, places) for name, one in options.items()}
+        moved = {name: moved(one, places) for name, one in options.items()}
         self._reviewers, self._speeds = Reviewers(args, moved), dict[str, float]()
 
     def work(self, unit: int, payload: Any) -> Report:
@@ -63,11 +63,6 @@ class ReviewUnits(UnitWorker):
         self._reviewers.close()
 
 
-def _moved(options: Options, places: Places) -> Options:
-    files = (("net", options.net), ("value_net", options.value_net))
-    return options.with_values({name: places[file] for name, file in files if file is not None and file in places})
-
-
 def review_on_cluster(
     cluster: ClusterOptions,
     args: argparse.Namespace,
@@ -93,8 +88,7 @@ def review_on_cluster(
         return 0
     sent = copy.copy(args)
     sent.cluster = sent.config = None  # the options contain its values
-    files = (file for one in options.values() for file in (one.net, one.value_net) if file is not None)
-    networks = tuple(dict.fromkeys(file for file in files if Path(file).is_file()))
+    networks = sent_networks(options.values())
 
     def payload(unit: int) -> tuple[str, bytes]:
         return jobs[unit].path.name, jobs[unit].path.read_bytes()

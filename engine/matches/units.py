@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine.clients.spec import OWN, EngineSpec, is_own, networks_of
-from yomi.engine.cluster import GATHER_SECONDS, ClusterOptions, Places, Recipe
+from yomi.engine.cluster import GATHER_SECONDS, ClusterOptions, Places, Recipe, moved, sent_networks
 from yomi.engine.game import Game
 from yomi.engine.matches.duel import Duel, DuelConfig, DuelGame, DuelTask
 from yomi.engine.matches.parts import unit_of
@@ -34,7 +34,7 @@ class DuelUnits(UnitWorker):
     ) -> None:
         super().__init__()
         game.compile(lambda line: None, learning=True)
-        first, second = (_moved(player, game, places) for player in players)
+        first, second = (moved(player, places) for player in players)
         self._duel = Duel(game, (first, second), config, count)
         self._tasks = deque[DuelTask]()
         self._open: dict[int, list[DuelTask]] = {}
@@ -81,12 +81,6 @@ class _Taken:
         return self._tasks.popleft()
 
 
-def _moved(options: Options, game: Game[Any, Any], places: Places) -> Options:
-    """Return options with the node's copies of the networks."""
-    files = (("net", options.net), ("value_net", options.value_net))
-    return options.with_values({name: places[file] for name, file in files if file is not None and file in places})
-
-
 class ClusterDuel:
     """Plays duels on a cluster, as `DuelProcesses` does on processes. A context manager."""
 
@@ -105,8 +99,7 @@ class ClusterDuel:
         Raises:
             ClusterError: the cluster cannot be used.
         """
-        files = [file for player in players for file in (player.net, player.value_net) if file is not None]
-        networks = tuple(dict.fromkeys(file for file in files if Path(file).is_file()))
+        networks = sent_networks(players)
 
         def prepare(actors: int) -> tuple[Recipe, int]:
             count = min(at_once, -(-games // actors))
