@@ -141,13 +141,8 @@ def play_match(
     from yomi.engine.matches.runner import MatchPlan, MatchRunner
 
     game = GAMES[settings.game] if settings.game else _find_game(tables)
-    limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
-    named = with_unique_names([parse_spec_table(table, game.name, game.protocol) for table in tables])
-    players = [replace(player, limits=player.limits.over(limits)) for player in named]
-    if settings.sprt is not None and len(players) != 2:
-        raise CliError(f"--sprt with {len(players)} players: expected two")
-    if settings.sprt is not None and settings.task is not None:
-        raise CliError(SPRT_AND_TASK)
+    players = _players(settings, game, tables)
+    _check(settings, players, cluster)
     try:
         pairs = pairs_of(len(players), settings.form)
         test = None if settings.sprt is None else Sprt(*settings.sprt)
@@ -157,10 +152,6 @@ def play_match(
         )
     except ValueError as error:
         raise CliError(str(error)) from None
-    timeout = settings.timeout
-    if timeout is None:
-        have_time = all(player.limits.has_clock or player.limits.seconds is not None for player in players)
-        timeout = 60.0 if have_time else 600.0
     source = _source(settings)
     description = {
         "game": game.name,
@@ -171,14 +162,9 @@ def play_match(
         "opening_source": source,
         **rules,
     }
-
-    if settings.cpus and cluster is not None:
-        raise CliError("--cpus with --cluster: expected --cores-per-process, as each machine has its own processors")
-    at_once = settings.at_once or len(settings.cpus) or 1
-    if settings.cpus and at_once > len(settings.cpus):
-        raise CliError(f"--at-once {at_once}: expected at most {len(settings.cpus)}, the groups in --cpus")
-    _check_cpus(settings.cpus)
-    referee = RefereeSettings(settings.margin, timeout, settings.resign_below, settings.resign_moves)
+    referee = RefereeSettings(
+        settings.margin, _timeout(settings, players), settings.resign_below, settings.resign_moves
+    )
     task, folder = settings.task, folder_of(Path(settings.out), settings.task)
     with MatchJournal(
         folder,
@@ -186,12 +172,7 @@ def play_match(
         lambda: {"openings": make_openings(settings, game, rules, say=report or say)},
         lambda found: _as_described_now(found, source),
     ) as journal:
-        openings = journal.kept["openings"]
-        last = max((result.number for result in journal.results), default=0)
-        if openings_before(last, len(pairs)) < len(openings):  # more would shift openings that already came again
-            openings = make_openings(settings, game, rules, openings, report or say)
-        if openings != journal.kept["openings"]:
-            journal.keep({"openings": openings})
+        openings = _all_openings(journal, len(pairs), settings, game, rules, report or say)
         pairings = list(schedule(pairs, settings.games, len(openings)))
         units = unit_of(pairings[-1].number) + 1
         identity, networks = _identity(description, players, settings, game.name)
@@ -200,7 +181,7 @@ def play_match(
         begin_run(folder, begin, done, is_new=not journal.results)
         pairings = [pairing for pairing in pairings if task is None or task.has(unit_of(pairing.number))]
         host = functools.partial(GameRunner, game.matches(), rules, referee)
-        plan = MatchPlan(players, pairings, openings, host, folder, at_once, settings.cpus, settings.restart)
+        plan = MatchPlan(players, pairings, openings, host, folder, _at_once(settings), settings.cpus, settings.restart)
         with _Progress(journal, [player.name for player in players], len(pairings), test, report) as progress:
             if not progress.is_decided:
                 with signals():
@@ -209,6 +190,52 @@ def play_match(
                     else:
                         _play_on_cluster(cluster, game, plan, journal, progress, report or say)
         return sorted(journal.results, key=lambda result: result.number)
+
+
+def _players(settings: MatchSettings, game: Game[Any, Any], tables: Sequence[Mapping[str, Any]]) -> list[EngineSpec]:
+    """Return the players with names of their own. Those without limits get the limits of the settings."""
+    limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
+    named = with_unique_names([parse_spec_table(table, game.name, game.protocol) for table in tables])
+    return [replace(player, limits=player.limits.over(limits)) for player in named]
+
+
+def _check(settings: MatchSettings, players: Sequence[EngineSpec], cluster: ClusterOptions | None) -> None:
+    """Raise CliError if settings contradict each other, or if this machine lacks processors that they name."""
+    if settings.sprt is not None and len(players) != 2:
+        raise CliError(f"--sprt with {len(players)} players: expected two")
+    if settings.sprt is not None and settings.task is not None:
+        raise CliError(SPRT_AND_TASK)
+    if settings.cpus and cluster is not None:
+        raise CliError("--cpus with --cluster: expected --cores-per-process, as each machine has its own processors")
+    at_once = _at_once(settings)
+    if settings.cpus and at_once > len(settings.cpus):
+        raise CliError(f"--at-once {at_once}: expected at most {len(settings.cpus)}, the groups in --cpus")
+    _check_cpus(settings.cpus)
+
+
+def _at_once(settings: MatchSettings) -> int:
+    return settings.at_once or len(settings.cpus) or 1
+
+
+def _timeout(settings: MatchSettings, players: Sequence[EngineSpec]) -> float:
+    """Return the seconds beyond its time after which a silent engine counts as hanging."""
+    if settings.timeout is not None:
+        return settings.timeout
+    have_time = all(player.limits.has_clock or player.limits.seconds is not None for player in players)
+    return 60.0 if have_time else 600.0
+
+
+def _all_openings(
+    journal: MatchJournal, pairs: int, settings: MatchSettings, game: Game[Any, Any], rules: Mapping[str, Any], say: Say
+) -> list[str]:
+    """Return the openings of a match of `pairs` pairs of players. Add openings if the match has become longer."""
+    openings: list[str] = journal.kept["openings"]
+    last = max((result.number for result in journal.results), default=0)
+    if openings_before(last, pairs) < len(openings):  # more would shift openings that already came again
+        openings = make_openings(settings, game, rules, openings, say)
+    if openings != journal.kept["openings"]:
+        journal.keep({"openings": openings})
+    return openings
 
 
 def _play_on_cluster(
