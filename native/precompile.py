@@ -63,7 +63,7 @@ def compile_names(names: Sequence[str], report: Callable[[str], None]) -> None:
     try:
         with _alone(names, report):
             if groups := _missing(names):
-                _compile(tr(" and ").join(names), groups, report)
+                _compile(_games(names), groups, report)
     except OSError as error:
         why = _no_room(f"{CACHE_DIRECTORY}: {error.strerror or error}")
         raise CompileError(tr("compiling failed: {why}", why=why)) from None
@@ -75,9 +75,14 @@ def _alone(names: Sequence[str], report: Callable[[str], None]) -> Iterator[None
     with contextlib.ExitStack() as stack:
         for name in NAMES:  # always in the same order: two starts never wait for each other
             if name in names:
-                text = tr("another start compiles the engine for {name}: waiting for it", name=name)
+                text = tr("another start compiles the engine for {name}: waiting for it", name=_games([name]))
                 stack.enter_context(locked(CACHE_DIRECTORY / f"{name}.lock", functools.partial(report, text)))
         yield
+
+
+def _games(names: Iterable[str]) -> str:
+    """Return the games of keys of NAMES as text: `go-more` is for developers."""
+    return tr(" and ").join(dict.fromkeys(name.partition("-")[0] for name in names))
 
 
 def compile_later(names: Sequence[str]) -> None:

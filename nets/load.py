@@ -209,6 +209,8 @@ def _describe(path: Path) -> str:
     for magic, kind in kinds.items():
         if start.startswith(magic):
             return kind
+    if start[:1] == b"\x08" and start[2:3] in (b"\x12", b"\x3a"):  # ir_version, then producer_name or graph
+        return "an ONNX file that is cut off or damaged"
     return f"a file that starts with {start!r}"
 
 

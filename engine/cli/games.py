@@ -23,6 +23,7 @@ __all__ = [
     "SHOGI",
     "add_flags",
     "add_games",
+    "ending_fault",
     "find_encoder",
     "game_in_flags",
     "game_of_network",
@@ -92,6 +93,10 @@ def with_game(words: Sequence[str]) -> list[str]:
         game = game_in_flags(rest)
         if game is None and any(word in rest for word in HELP):
             continue
+        if game is None and (resumed := _values(rest).get("--resume")):
+            raise CliError(
+                ending_fault("--resume", resumed, [end for each in games for end in GAMES[each].save_suffixes])
+            )
         if game is None:
             lines = tr(" or ").join(f"yomi {command} {name}" for name in games)
             found = tr(
@@ -113,12 +118,29 @@ def split_game(words: Sequence[str], by_flag: str | None) -> tuple[str | None, l
     return words[0], list(words[1:])
 
 
-def game_in_flags(flags: Sequence[str]) -> str | None:
-    """Return the game of a saved game (--resume) or of a network (--net, --teacher), or None."""
+def ending_fault(flag: str, name: str, endings: Sequence[str]) -> str:
+    """Return an error message about the name of a saved game."""
+    found = tr("is a folder, ") if Path(name).is_dir() else ""
+    return tr(
+        "{flag} {name}: {found}expected a name ending in {endings}",
+        flag=flag,
+        name=name,
+        found=found,
+        endings=" ".join(endings),
+    )
+
+
+def _values(flags: Sequence[str]) -> dict[str, str]:
     values: dict[str, str] = {}
     for word, following in zip_longest(flags, flags[1:], fillvalue=""):
         flag, equals, value = word.partition("=")
         values[flag] = value if equals else following
+    return values
+
+
+def game_in_flags(flags: Sequence[str]) -> str | None:
+    """Return the game of a saved game (--resume) or of a network (--net, --teacher), or None."""
+    values = _values(flags)
     suffix = Path(values.get("--resume", "")).suffix.lower()
     for game in GAMES.values():
         if suffix in game.save_suffixes:

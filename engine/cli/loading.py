@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.arguments import add_setting, type_of
 from yomi.engine.cli.output import say
 from yomi.engine.cli.parser import CliError
-from yomi.engine.default_network import alpha_beta_file, has_network, is_bundled, network_fault
+from yomi.engine.default_network import alpha_beta_file, has_network, network_fault, network_file
 from yomi.engine.levels import FULL
 from yomi.engine.options import TABLE, Options, Value, read_config, rows_for
 from yomi.language import tr
+from yomi.nets.models import BUNDLED, default_network
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, P, Say
@@ -187,17 +188,18 @@ def prepare(game: Game[Any, Any], options: Options, say: Say = say, *, learning:
     from yomi.engine.players.request import LoadingError
     from yomi.native.errors import CompileError
 
-    if has_network(options):
-        devices_of(options)
+    on_processor = has_network(options) and devices_of(options)[0].is_cpu
     try:
-        everything = learning or not _plays_by_default(options)
+        everything = learning or not (on_processor and _needs_first_kernels(options, game))
         alpha_beta = alpha_beta_file(options, game.name) is not None
         game.compile(say, everything=everything, learning=learning, alpha_beta=alpha_beta)
     except CompileError as error:
         raise LoadingError(str(error)) from None
 
 
-def _plays_by_default(options: Options) -> bool:
-    """Whether the kernels of the bundled networks suffice."""
-    own = options.net is None or is_bundled(options.net)
-    return own and options.value_net is None and options.evaluator == "auto" and options.device in ("auto", "cpu")
+def _needs_first_kernels(options: Options, game: Game[Any, Any]) -> bool:
+    """Whether the kernels of the game's bundled networks for processors suffice."""
+    own = {str(network.path) for network in BUNDLED} - {str(default_network("shogi"))}  # this one needs a forward pass
+    file = network_file(options, game.name)
+    is_native = options.evaluator == "auto" and options.backend in ("auto", "native")
+    return is_native and options.value_net is None and file in (None, *own)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.cli import loading
-from yomi.engine.cli.games import GAMES, add_flags, add_games
+from yomi.engine.cli.games import GAMES, add_flags, add_games, ending_fault
 from yomi.engine.cli.loading import add_options, collect, prepare
 from yomi.engine.cli.output import set_up_logs
 from yomi.engine.cli.parser import CliError
@@ -77,17 +77,16 @@ def advice_settings(level: int, game: Game[Any, Any]) -> dict[str, Value]:
     return defaults | {"visits": None, "seconds": ADVICE_SECONDS}
 
 
-def file_to_save(name: str | None, suffixes: Sequence[str]) -> str | None:
+def file_to_save(name: str | None, suffixes: Sequence[str], flag: str = "--save") -> str | None:
     if name is None:
         return None
     if name == AUTO:
         return time.strftime("yomi-%Y%m%d-%H%M%S") + suffixes[0]
     path = Path(name)
     if path.suffix.lower() not in suffixes:
-        endings = " ".join(suffixes)
-        raise CliError(tr("--save {name}: expected a name ending in {endings}", name=name, endings=endings))
+        raise CliError(ending_fault(flag, name, suffixes))
     if not path.parent.is_dir():
-        raise CliError(tr("--save {name}: no folder {folder}", name=name, folder=path.parent))
+        raise CliError(tr("{flag} {name}: no folder {folder}", flag=flag, name=name, folder=path.parent))
     return name
 
 
@@ -98,7 +97,10 @@ def run(args: argparse.Namespace) -> int:
     for name in game.flags_fixed_by_record if resumed is not None else ():
         if vars(args).get(name):
             raise CliError(tr("{flag} with --resume: the record sets it, remove one of the two", flag=f"--{name}"))
-    save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, game.save_suffixes)
+    if resumed is not None and args.save == AUTO:
+        save = file_to_save(resumed, game.save_suffixes, "--resume")
+    else:
+        save = file_to_save(args.save, game.save_suffixes)
     set_up_logs(options)
     prepare(game, options)
     begun, names = game.start_play(args, options)

@@ -39,7 +39,7 @@ def pairs_of(players: int, form: str = "round-robin") -> list[tuple[int, int]]:
         ValueError: an unknown form, or fewer than two players.
     """
     if players < 2:
-        raise ValueError(f"{players} players: expected at least 2")
+        raise ValueError(f"players: {players} found, expected at least 2")
     if form not in FORMS:
         raise ValueError(f"form '{form}': expected one of {', '.join(FORMS)}")
     return [pair for pair in combinations(range(players), 2) if form == "round-robin" or pair[0] == 0]

@@ -195,7 +195,7 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
     """
     evaluator = make(precision)
     if precision != "auto" or evaluator.precision == "fp32" or evaluator.is_exact:
-        if precision == "auto" or evaluator.fallback_reason:
+        if (precision == "auto" and not evaluator.is_exact) or evaluator.fallback_reason:
             _tell_once(evaluator)
         return evaluator
     recorded: list[Batch] = []

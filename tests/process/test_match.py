@@ -248,7 +248,7 @@ def test_a_match_goes_on_without_more_openings(tmp_path: Path) -> None:
         ((scripted("gtp", "mute"), FINE, "--timeout", "1", "--game", "go"), "no answer to 'name' within 1 s"),
         ((FINE, f"{FINE} visits=7"), "knows no command for visits"),
         ((FINE_USI, f"{FINE_USI} option.Hash=7"), "has no option Hash: expected one of Level"),
-        ((FINE,), "1 players: expected at least 2"),
+        ((FINE,), "players: 1 found, expected at least 2"),
     ],
     ids=["absent", "dead", "refuse", "mute", "visits", "option", "alone"],
 )  # fmt: skip

@@ -279,6 +279,7 @@ def test_faults_are_reported_and_do_not_end_the_session(fakes: Fakes) -> None:
         "position": "position: expected startpos or sfen",
         "position fen": "position: expected startpos or sfen",
         "setoption name No_Such value 1": "setoption: unknown option 'No_Such'",
+        "setoption name Levl value 3": "setoption: unknown option 'Levl'; did you mean Level?",
         "setoption name MultiPV value many": "setoption: MultiPV: expected a number from 1 to 593, found 'many'",
         "setoption name MultiPV value 0": "setoption: MultiPV: expected a number from 1 to 593, found '0'",
         "setoption name EnteringKingRule value HalfRule": "setoption: EnteringKingRule: expected one of No",

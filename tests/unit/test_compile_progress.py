@@ -12,11 +12,15 @@ from typing import Any
 import pytest
 
 from tests.waiting import wait_until
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.loading import prepare
 from yomi.engine.cli.main import main
 from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.options import Options, Value
 from yomi.native import compile_progress, precompile
 from yomi.native.compile_progress import Display, Progress
 from yomi.native.kernel_groups import NAMES
+from yomi.nets.models import FOR_ALPHA_BETA, default_network, network_of_levels
 
 
 class Clock:
@@ -159,6 +163,41 @@ def test_what_the_first_game_does_not_need_is_compiled_in_the_background(fake_co
     assert len(lines) == 2
     (process,) = precompile._background
     assert process.wait(10.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("game", "changes", "names"),
+    [
+        ("go", {}, ["go"]),
+        ("go", {"net": "fast"}, ["go"]),
+        ("go", {"net": str(network_of_levels("go"))}, ["go"]),  # as a level sets it
+        ("go", {"evaluator": "rollouts"}, ["go", "go-more"]),
+        ("go", {"net": "other.bin.gz"}, ["go", "go-more"]),
+        ("shogi", {}, ["shogi-alphabeta"]),
+        (
+            "shogi",
+            {"net": str(default_network("shogi").with_name(FOR_ALPHA_BETA["shogi"]))},
+            ["shogi-alphabeta"],
+        ),  # as a review sets it
+        ("shogi", {"visits": 10}, ["shogi"]),
+        ("shogi", {"net": "yomi-shogi-6x64"}, ["shogi", "shogi-more"]),  # its forward pass is no first kernel of shogi
+    ],
+)
+def test_a_bundled_network_waits_only_for_its_own_kernels(
+    game: str, changes: dict[str, Value], names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[str] = []
+    monkeypatch.setattr(precompile, "compile_names", lambda names, _: waited.extend(names))
+    for later in ("compile_later", "compile_natively_later"):
+        monkeypatch.setattr(precompile, later, lambda *_: None)
+    prepare(GAMES[game], Options.for_game(game).with_values({"device": "cpu", **changes}))
+    assert waited == names
+
+
+def test_games_are_named_without_the_parts_of_their_kernels(fake_compiler: Path) -> None:
+    lines: list[str] = []
+    precompile.compile_names(["go", "go-more", "shogi-learning"], lines.append)
+    assert lines[0].startswith("compiling the engine for go and shogi. This happens again")
 
 
 def test_setup_knows_its_games(capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,7 +59,7 @@ def test_a_game_has_its_number_whatever_is_asked_for(players: int) -> None:
 def test_pairs() -> None:
     assert pairs_of(4, "gauntlet") == [(0, 1), (0, 2), (0, 3)]
     assert len(pairs_of(5)) == 10
-    with pytest.raises(ValueError, match="1 players: expected at least 2"):
+    with pytest.raises(ValueError, match="players: 1 found, expected at least 2"):
         pairs_of(1)
     with pytest.raises(ValueError, match="form 'swiss'"):
         pairs_of(2, "swiss")

@@ -202,6 +202,8 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
     refused("empty.bin.gz", b"", "an empty file found, expected a KataGo network")
     refused("readme.txt", b"This is a text.\n", "starts with b'This is a text")
     refused("other.gz", gzip.compress(b"hello world"), "gzip data of another kind")
+    start = default_network("shogi").read_bytes()[:100_000]
+    refused("cut.onnx", start, "an ONNX file that is cut off or damaged found, expected")
     refused("noise.bin", bytes(range(256)), "found, expected a KataGo network")
     checkpoint = tmp_path / "model.ckpt"
     with zipfile.ZipFile(checkpoint, "w") as archive:

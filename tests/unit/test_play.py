@@ -252,6 +252,9 @@ def test_the_default_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("go --save game.kif", "expected a name ending in .sgf"),
         ("shogi --save game.sgf", "expected a name ending in .kifu .kif .csa"),
         ("go --save no/such/folder/game.sgf", "no folder no/such/folder"),
+        ("go --resume game.txt", "--resume game.txt: expected a name ending in .sgf"),
+        ("go --resume .", "--resume .: is a folder, expected a name ending in .sgf"),
+        ("--resume .", "--resume .: is a folder, expected a name ending in .sgf .kifu .kif .csa"),
         ("go --level 11", "--level: expected an integer from 0 to 10, or max, or off, found 11"),
     ],
 )

@@ -248,6 +248,14 @@ def test_a_folder_that_cannot_be_written_costs_no_start(cache: Path, capsys: pyt
         assert capsys.readouterr().err == f"yomi: scripted.bin.gz on 5x5: fp32 by scripted kernels, {why}\n"
 
 
+def test_the_only_precision_of_a_network_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+    class Exact(Scripted):
+        is_exact = True
+
+    assert with_suitable_precision(lambda _: Exact("int8"), "auto", lambda _: SAMPLING).precision == "int8"
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_bad_candidate_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         factory = Factory(0.5)

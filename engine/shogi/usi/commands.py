@@ -23,6 +23,7 @@ from yomi.engine.shogi.usi.codec import (
     parse_setoption,
 )
 from yomi.engine.shogi.usi.session import Session, command
+from yomi.nets.settings import did_you_mean
 
 # -- options -----------------------------------------------------------------------------------------------------------
 
@@ -90,7 +91,8 @@ def setoption(session: Session, request: Command) -> None:
         return
     row = find_option(name)
     if row is None:
-        raise UsiError(f"unknown option {name[:100]!r}")
+        names = (row.usi.names[0] for row in rows_for("shogi") if row.usi is not None)
+        raise UsiError(f"unknown option {name[:100]!r}{did_you_mean(name, names)}")
     if value is None:
         raise UsiError(f"{name[:100]}: expected a value")
     set_option(row, value, session.level)
