@@ -31,8 +31,8 @@ class ReviewUnits(UnitWorker):
 
         super().__init__()
         self._args = args
-        moved = {name: moved(one, places) for name, one in options.items()}
-        self._reviewers, self._speeds = Reviewers(args, moved), dict[str, float]()
+        here = {name: moved(one, places) for name, one in options.items()}
+        self._reviewers, self._speeds = Reviewers(args, here), dict[str, float]()
 
     def work(self, unit: int, payload: Any) -> Report:
         from yomi.engine.cli.review import review_file

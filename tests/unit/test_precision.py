@@ -29,13 +29,14 @@ from yomi.engine.players import precision
 from yomi.engine.players.precision import Agreement, Sampling, _OwnThread, compare, record, with_suitable_precision
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.setup import make_queue as shogi_queue
+from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import VALUE, Batch
 from yomi.native.tree.buffers import make_batch
 from yomi.nets.files import source_digest
 from yomi.nets.katago.write import write_network
 from yomi.nets.metadata import NetworkInfo
-from yomi.nets.models import PRECISION_DIR, bundled, default_network, network_of_levels
+from yomi.nets.models import PRECISION_DIR, default_network, network_of_levels
 
 SAMPLING = go_sampling(square(5), PRESETS["tromp-taylor"], UniformEvaluator(1))
 INFO = NetworkInfo(
@@ -348,10 +349,11 @@ def test_our_own_networks_are_not_compared_again(game: str, capsys: pytest.Captu
 
 
 def test_a_message_about_a_shogi_network_names_no_board(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
-    network = bundled("suisho-petite")
-    assert network is not None
-    shogi_queue(Options(net=str(network.path))).close()
-    assert capsys.readouterr().err.startswith("yomi: suisho-petite.nn.bin: int8 by NNUE kernels")
+    class OfShogi(Scripted):
+        spec = shogi_spec()
+
+    with_suitable_precision(lambda _: OfShogi("fp32"), "auto", lambda _: SAMPLING)
+    assert capsys.readouterr().err.startswith(f"yomi: {INFO.source_file}: fp32 by scripted kernels")
 
 
 def test_the_verdict_on_our_network_for_go_still_holds() -> None:
