@@ -110,13 +110,12 @@ class TreeRoot:
             if line is not None and not line:
                 return True
             self.ban(None)
+            count = self._board.count_moves()
             if (
                 line is None
                 or not self._follow(line)
-                or not complete_root(self.tree, board.moves, count := self._board.count_moves())
-                # Lines of a graph that share a node may differ in what superko forbids later (native/go/rules.py,
-                # may_repeat_soon). The root is of the line that was played.
-                or not np.array_equal(np.sort(all_moves(self._edges())), np.sort(board.moves[:count]))
+                or not self._is_of(board.moves[:count])
+                or not complete_root(self.tree, board.moves, count)
             ):
                 self.clear()
                 return False
@@ -138,6 +137,14 @@ class TreeRoot:
         counters.max_depth = 0
         self._clean, self._is_tempered = None, False
         return True
+
+    def _is_of(self, moves: npt.NDArray[np.uint16]) -> bool:
+        """Whether the root was expanded for these legal moves.
+
+        Lines of a graph that share a node may differ in what superko forbids later (`may_repeat_soon` in
+        native/go/rules.py), and the node may have been made for another line than the one that was played.
+        """
+        return int(self._node["legal"]) == len(moves) and bool(np.isin(all_moves(self._edges()), moves).all())
 
     def ban(self, banned: npt.NDArray[np.uint8] | None) -> None:
         """Search only moves that are 0 in `banned`, an array like `Tree.banned`; None: all moves."""

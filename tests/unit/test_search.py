@@ -120,7 +120,8 @@ def test_interrupt_comes_from_any_thread() -> None:
     search = new_search(UniformEvaluator(8), workers=2)
     search.set_position(new_game())
     search.start(Limits())
-    threading.Timer(0.1, search.interrupt).start()
+    wait_until(lambda: search.root.visits > 0)
+    threading.Thread(target=search.interrupt).start()
     assert search.wait(PATIENCE)
     search.stop()
     check_tree(search, pruned=True)  # its memory may be used up by then
