@@ -184,11 +184,11 @@ class Go(Game[Any, Any]):
         # The rules are for records that name none: people do not capture dead stones before they pass.
         "analyze": {"rules": "chinese", **ANALYSIS_DEFAULTS},
     }
-    # The weights of the policy follow fits to games of people: 15 kyu and below 0.65, 5 to 14 kyu 0.79, around 1 dan
-    # 0.94, 9 dan 1.03. The rest makes the steps even.
+    # The weights of the policy are near fits to games of people: 15 kyu and below 0.65, 5 to 14 kyu 0.79, around 1 dan
+    # 0.94, 9 dan 1.03. The rest, and levels 1 and 2, make the steps even.
     people_levels = (
-        (4, 0.62, 3.0), (4, 0.66, 3.0), (4, 0.72, 3.5), (4, 0.785, 4.0), (4, 0.85, 4.5), (4, 0.93, 5.0), (8, 1.02, 6.0),
-        (8, 1.25, 10.0), (16, 1.6, 16.0), (48, 2.2, 100.0),
+        (4, 0.5, 3.0), (4, 0.56, 3.0), (4, 0.64, 3.5), (4, 0.73, 4.0), (4, 0.83, 4.5), (4, 0.92, 5.0), (8, 0.97, 6.0),
+        (8, 1.04, 9.0), (12, 1.17, 14.0), (24, 1.3, 24.0),
     )  # fmt: skip
     formats = lazy("yomi.engine.go.networks:FORMATS")
     new_game = lazy("yomi.engine.go.game:new_game")

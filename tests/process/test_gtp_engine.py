@@ -9,6 +9,7 @@ import pytest
 
 from tests.process.gtp_fuzz import make_files, run_engine
 from tests.process.gtp_process import GtpProcess
+from yomi.engine.go.descriptor import GAME
 
 ENGINE = ("yomi", "gtp", "--evaluator", "uniform", "--size", "9", "--workers", "1", "--memory", "64M", "--seed", "1")
 
@@ -165,7 +166,7 @@ def test_a_level_sets_options_until_it_is_off(engine: GtpProcess) -> None:
 def test_a_level_plays_with_its_network() -> None:
     with GtpProcess("yomi", "gtp", "--size", "5", "--level", "2", "--visits", "3", "--memory", "64M") as engine:
         assert engine.ask("kata-get-param visits") == "= 3"
-        assert engine.ask("kata-get-param people_prior") == "= 0.66"
+        assert engine.ask("kata-get-param people_prior") == f"= {GAME.people_levels[1][1]}"
         assert '"yomi-go-b6c96"' in engine.ask("kata-get-models")
         assert re.match(r"= [A-E][1-5]|= pass", engine.ask("genmove b"))
         assert engine.ask("kata-set-param level 0") == "="

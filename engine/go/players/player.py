@@ -456,7 +456,8 @@ def imitating(game: GoGame, options: Options) -> GoGame:
 
 
 EVEN_PEOPLE_PRIOR = 0.9  # power of the policy that means the same on every board
-PEOPLE_SPREAD = 0.65  # other powers are as much farther from it as the board's area is smaller, to this power
+# Other powers are as much farther from it as the board's area is smaller, to these powers: below it and above it.
+PEOPLE_SPREADS = 0.36, 1.04
 
 
 def people_prior_on(board: Board, power: float) -> float:
@@ -464,7 +465,8 @@ def people_prior_on(board: Board, power: float) -> float:
 
     A short game leaves less room for errors, so the same error rates decide fewer games.
     """
-    spread: float = (STANDARD.area / board.area) ** PEOPLE_SPREAD
+    below, above = PEOPLE_SPREADS
+    spread: float = (STANDARD.area / board.area) ** (below if power < EVEN_PEOPLE_PRIOR else above)
     return EVEN_PEOPLE_PRIOR * math.pow(power / EVEN_PEOPLE_PRIOR, spread)
 
 
