@@ -461,9 +461,9 @@ PEOPLE_SPREADS = 0.36, 1.04
 
 
 def people_prior_on(board: Board, power: float) -> float:
-    """Return the power of the policy that leaves levels as far apart in Elo on a board as on 19x19.
+    """Return the power of the policy on a board for the power on 19x19.
 
-    A short game leaves less room for errors, so the same error rates decide fewer games.
+    A short game leaves less room for errors, so the same error rates decide fewer games: powers differ more there.
     """
     below, above = PEOPLE_SPREADS
     spread: float = (STANDARD.area / board.area) ** (below if power < EVEN_PEOPLE_PRIOR else above)
