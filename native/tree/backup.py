@@ -4,7 +4,7 @@ The sums of a node are its own evaluation plus the statistics of its edges. With
 value, score; for the other side to move) and W the child's weight:
 
     sum(node) = own_weight * (own + own_bias) - sum over edges of share * weight * m
-    weight(edge) = W * min(1, edge visits / child visits)
+    weight(edge) = W * edge_share(edge visits, child visits)
 
 Proofs (Winands, Björnsson, Saito: Monte-Carlo Tree Search Solver, 2008): one won edge makes a node won, and only lost
 edges make it lost.
@@ -18,7 +18,7 @@ from yomi.native.bits import U, atomic_add
 from yomi.native.jit import inlined, kernel
 from yomi.native.tree.arrays import EXPANDED, LOST_EDGE, SUMS_BROKEN, VARIANCE_PLAYOUTS, WON_EDGE
 from yomi.native.tree.bias import correct
-from yomi.native.tree.child_weights import add_edge, weigh
+from yomi.native.tree.child_weights import add_edge, edge_share, weigh
 from yomi.native.tree.memory import lock, unlock
 from yomi.native.tree.selection import all_lost
 
@@ -111,9 +111,7 @@ def _update_edge(node, stat, stats):  # type: ignore[no-untyped-def]
     """Replace the statistics of the edge `stat` of the locked `node` by its child's."""
     visits, total, utility, value, score = stats
     add_edge(node, stat, -1.0)
-    edge_visits = np.int64(stat.visits)
-    # Other lines may share the child: only the visits through this edge count.
-    stat.weight = total if edge_visits >= visits else total * (float(edge_visits) / float(visits))
+    stat.weight = total * edge_share(float(stat.visits), float(visits))
     stat.utility = -utility
     stat.value = -value
     stat.score = -score

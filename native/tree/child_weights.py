@@ -28,6 +28,17 @@ MIN_CHANCE = 1e-4
 
 
 @inlined
+def edge_share(edge_visits, child_visits):  # type: ignore[no-untyped-def]
+    """Return the share of a child's weight that counts for an edge: sqrt(edge_visits / child_visits), 1 at most.
+
+    Args:
+        edge_visits: visits through the edge.
+        child_visits: visits of the child, through all of its parents.
+    """
+    return math.sqrt(edge_visits / child_visits) if edge_visits < child_visits else 1.0
+
+
+@inlined
 def add_edge(node, stat, sign):  # type: ignore[no-untyped-def]
     """Add `sign` times the weighted statistics of an edge to the sums of the locked `node`."""
     weight = sign * float(stat.weight) * float(stat.share)

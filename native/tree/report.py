@@ -7,6 +7,7 @@ import numpy as np
 from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
 from yomi.native.tree.arrays import EXPANDED, IN_FLIGHT, LOST_EDGE, NONE, RESERVED, WON_EDGE
+from yomi.native.tree.child_weights import edge_share
 from yomi.native.tree.edges import edge_move, edge_prior
 from yomi.native.tree.memory import lock, unlock
 from yomi.native.tree.selection import ASSUMED_STDEV, expected_stdev, exploration, raise_candidate
@@ -82,8 +83,7 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
             if not (total > 0.0 and math.isfinite(below.utility_sum + below.value_sum + below.score_sum)):
                 unlock(tree, np.int64(child.node))  # a fault: the edge keeps the last sound means
                 continue
-            # Of a shared node only the visits through this edge count.
-            share = min(1.0, float(child.visits) / float(below.visits))
+            share = edge_share(float(child.visits), float(below.visits))
             child.node_visits = below.visits
             child.node_weight = total
             child.weight = total * share

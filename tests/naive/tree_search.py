@@ -415,7 +415,7 @@ class SlowSearch:
             assert child is not None
             utility, score = -utility, -score
             edge.visits += 1
-            edge.weight = float(F(child.weight_sum * min(1.0, edge.visits / child.visits)))
+            edge.weight = float(F(child.weight_sum * min(1.0, math.sqrt(edge.visits / child.visits))))
             edge.utility, edge.value, edge.score = (
                 float(F(-each / child.weight_sum)) for each in (child.utility_sum, child.value_sum, child.score_sum)
             )
