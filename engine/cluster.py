@@ -73,8 +73,6 @@ class ClusterError(LineError):
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Options of the cluster."""
-
     # local starts a cluster, auto uses the cluster of this machine; otherwise HOST:PORT of a head.
     address: str
     actors: int | None = None  # None: as many as fit

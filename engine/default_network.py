@@ -112,7 +112,7 @@ def check_network(path: Path, game: str | None = None) -> None:
 
 
 def _is_for_own_kernels(options: Options) -> bool:
-    """Whether yomi's own kernels compute the network in integers."""
+    """Whether the options leave the network to yomi's own kernels on a processor, in `auto` or `int16`."""
     from yomi.engine.evaluators.devices import parse_device  # imports numpy, which the first answer does not wait for
 
     if options.backend not in ("auto", "native") or options.precision not in ("auto", "int16"):

@@ -238,7 +238,7 @@ class Record(FileRecord[GameRecord]):
 
     @property
     def date(self) -> str:
-        """The date."""
+        """The date as the record has it, in SGF usually YYYY-MM-DD; empty if there is none."""
         return self._raw.date
 
     def game(self, moves: int | None = None, *, rules: str = "chinese") -> Game:

@@ -52,7 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def kind_of(run: Run) -> Any:
-    """Return the module of KINDS. Raises JobError."""
+    """Return the module that merges this command's runs. Raises JobError."""
     if run.command not in KINDS:
         raise JobError(f"a run of yomi {run.command} found, expected one of {', '.join(KINDS)}")
     return importlib.import_module(KINDS[run.command])

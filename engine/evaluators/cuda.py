@@ -228,9 +228,8 @@ class ThreadDevice:
     def __init__(self, number: int, context: type[_Context | PycudaContext] = _Context) -> None:
         """Push the GPU's context.
 
-        Captures of other threads no longer affect this thread. onnxruntime captures in CUDA's global mode. During such
-        a capture a thread in that mode, the default, may neither allocate nor page-lock: it fails, and so does the
-        capture.
+        Captures of other threads no longer affect this thread. onnxruntime captures in CUDA's global mode. During a
+        capture, a thread in this default mode that allocates or page-locks fails, and so does the capture.
 
         Raises:
             EvaluatorError: the driver refuses.

@@ -121,7 +121,7 @@ class Format(FileFormat):
 
     @abstractmethod
     def judge(self, outputs: Sequence[FloatArray]) -> Judged:
-        """Return raw outputs as the labels of a data set."""
+        """Convert raw outputs to the units of a data set's labels."""
 
     def encode(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
         """Return calls that write the inputs of a batch's first rows, and the arrays of the inputs."""

@@ -256,7 +256,7 @@ def read_result(text: str) -> tuple[int | None, str, float]:
 
 
 def sgf_result(ended: Ended) -> str:
-    """Return an SGF result."""
+    """Return the result as in SGF's RE: `B+3.5`, `W+R`, `0`, `Void`."""
     if ended.ending == NO_RESULT:
         return "Void"
     if ended.winner == DRAW:

@@ -14,7 +14,7 @@ COUNTS = ("games", "rows", "moves", "evaluations", "seconds")  # of an event of 
 
 
 def figures_of(event: Event) -> Figures:
-    """Return an event's numbers by names such as `loss/policy`; none of events without a generation's results."""
+    """Return an event's numbers by names such as `loss/policy`; empty for other events."""
     name = event["event"]
     if name == "training":
         losses = {f"loss/{key}": value for key, value in event["losses"].items()}

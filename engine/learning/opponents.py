@@ -176,7 +176,7 @@ class OpponentPool(Generic[G]):
         self._games = self._joined = 0
 
     def invite(self, color: int) -> Opponent[G] | None:
-        """Return an engine for a new game, to be passed to `host`; None if it has its share or all of them play."""
+        """Start an engine's new game and return it, for `host`; None if the share is reached or all engines play."""
         self._games += 1
         if not self._free or self._joined >= self._share * self._games:
             return None

@@ -259,8 +259,6 @@ Encoder = Callable[["npt.NDArray[np.void]", "Array"], "Arrays"]  # see Learnable
 
 @dataclass(frozen=True, slots=True)
 class RecordedGame(Generic[G]):
-    """A recorded game."""
-
     game: G  # without its moves
     moves: list[int]
     winner: int | None  # BLACK, WHITE or DRAW; None if the record does not contain it

@@ -34,7 +34,7 @@ class SelfPlayGame:
     reanalyzed: bool = False  # whether the network has searched a past game again: rows and a record of both are stored
 
     def to_bytes(self) -> bytes:
-        """Return the form of spools and of the workers' messages."""
+        """Serialise for spools and for workers' messages."""
         stream = io.BytesIO()
         facts = {name: getattr(self, name) for name in ("winner", "margin", "moves", "size", "network", "reanalyzed")}
         record = np.frombuffer(self.record, np.uint8)

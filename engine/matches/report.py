@@ -56,8 +56,6 @@ class PairScores:
 
 @dataclass(frozen=True, slots=True)
 class MatchReport:
-    """The report of a match."""
-
     rows: tuple[PlayerRow, ...]
     pairs: tuple[PairScores, ...]
     advantage: float  # Elo of playing Black

@@ -219,7 +219,7 @@ class Player(abc.ABC, Generic[G]):
             request.on_change = None
 
     def choose(self, game: G) -> Decision:
-        """Choose a move by the options alone. Errors: see `decide`."""
+        """Choose a move with no limits but the options'. Errors: see `decide`."""
         return self.decide(Request(game, hide_history=self.options.ignore_pre_root_history))
 
     def _turn(self, request: Request[G]) -> Turn[G]:

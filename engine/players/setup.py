@@ -114,7 +114,8 @@ def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
     """Return the number of search threads, and of batches in flight for each thread.
 
     On a processor each core evaluates its own batches; more threads than cores would compete. A GPU gets twice as many
-    search threads as evaluation workers, with two batches each, so that one batch always waits for the device.
+    search threads as evaluation workers (at most one per core, at least 2), with two batches each, so that one batch
+    always waits for the device.
     """
     cores = usable_cores()
     if isinstance(queue, EvaluationWorkers):

@@ -155,9 +155,9 @@ def _distribution(scores: npt.NDArray[np.float32], points: int) -> npt.NDArray[n
 
 
 def from_katago(arrays: Arrays) -> Iterator[tuple[int, dict[str, Array]]]:
-    """Yield board size and columns of KataGo's rows, one part for each size. Rows on other boards are left out.
+    """Yield board size and columns of KataGo's rows, one part for each size.
 
-    Rows of weight 0 are left out, too. `own_reply_...` is the opponent's next policy.
+    Rows of weight 0 and on boards that are not square are left out. `own_reply_...` is the opponent's next policy.
 
     Raises:
         NetworkError: an array is missing or has another shape.

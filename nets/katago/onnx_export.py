@@ -327,7 +327,9 @@ class _OnnxBuilder:
         angles: FloatArray | None,
         epsilon: float,
     ) -> None:
-        """Keys and values that several heads share are repeated in the weights.
+        """Add attention over all points to the stream.
+
+        Keys and values that several heads share are repeated in the weights.
 
         RoPE is linear: rotated = x * cos + quarter_turn(x) * sin. The quarter turn of each pair, a permutation with
         signs, is applied to a copy of the weights, so that no channel moves at run time. One product for everything,

@@ -78,7 +78,7 @@ class Position(abc.ABC, Generic[Raw]):
     # -- playing -------------------------------------------------------------------------------------------------------
 
     def legal_moves(self) -> list[str]:
-        """Return the legal moves of the side to move."""
+        """Return the legal moves of the side to move as text; in Go the pass is one of them."""
         return [self._text(move) for move in self._raw.legal_moves()]
 
     def is_legal(self, move: str | int) -> bool:
