@@ -56,7 +56,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     key, words = word.lower(), {name.lower(): name for name in known}
     if not key or key.lstrip("+-").isdecimal() or len(key) > MAX_WORD:
         return ""
-    close = difflib.get_close_matches(key, words, 3, 0.7) or [name for name in words if name in key or key in name]
+    close = difflib.get_close_matches(key, words, 3, 0.7) or [
+        name for name in words if name in key or key in name or sorted(name) == sorted(key)
+    ]
     return tr("; did you mean {words}?", words=", ".join(words[name] for name in close[:3])) if close else ""
 
 

@@ -16,6 +16,7 @@ from yomi.engine.levels import FULL
 from yomi.engine.options import TABLE, Options, Value, read_config, rows_for
 from yomi.language import tr
 from yomi.nets.models import BUNDLED, default_network
+from yomi.nets.settings import OptionError
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, P, Say
@@ -63,6 +64,8 @@ def add_options(
 def _read_size(text: str) -> int | tuple[int, int]:
     """Return the number of `--size`, or columns and rows of COLUMNSxROWS. Raises OptionError."""
     columns, cross, rows = text.lower().partition("x")
+    if cross and not (columns.isdecimal() and rows.isdecimal()):
+        raise OptionError(tr("expected a number or COLUMNSxROWS such as 13x9, found {text}", text=repr(text)))
     size: int = TABLE["size"].parse(columns)
     return (size, TABLE["height"].parse(rows)) if cross else size
 

@@ -15,7 +15,7 @@ from yomi.engine.default_network import check_network, network_path
 from yomi.engine.options import TABLE, Options
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import write_atomically
-from yomi.nets.models import BUNDLED, FAST, Bundled, default_network, fast_network, network_of_levels
+from yomi.nets.models import BUNDLED, FAST, FOR_ALPHA_BETA, FOR_LEVELS, Bundled, default_network, fast_network
 
 USAGE = "yomi net ACTION [NET] [options]"
 EPILOG = """\
@@ -101,12 +101,14 @@ def list_networks() -> None:
 
 
 def default_uses(network: Bundled) -> str:
-    here = {
-        "on processors": default_network(network.game, on_processor=True),
-        "on GPUs": default_network(network.game),
-        "at levels 1 to 10": network_of_levels(network.game),
-    }
-    return ", ".join(place for place, path in here.items() if path == network.path)
+    alpha_beta = FOR_ALPHA_BETA.get(network.game)
+    here = (
+        ("on processors, if time limits a move, and in reviews", alpha_beta),
+        (f"on processors{' otherwise' if alpha_beta else ''}", default_network(network.game, on_processor=True).name),
+        ("on GPUs", default_network(network.game).name),
+        ("at levels 1 to 10", FOR_LEVELS.get(network.game)),
+    )
+    return ", ".join(place for place, file in here if file == network.file)
 
 
 def facts(path: Path) -> list[tuple[str, str]]:

@@ -37,6 +37,7 @@ from yomi.engine.players.time_management import (
 )
 from yomi.engine.search.search import Search
 from yomi.engine.search.types import Limits, PositionSearch, SearchReport
+from yomi.language import tr
 from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class Player(abc.ABC, Generic[G]):
         network = network_in(self._search.queue.evaluator)
         if network is None or network.precision == "fp32" or network.is_exact:
             return self.description
-        return f"{self.description}; against fp32: {network.agreement or 'not compared'}"
+        found = network.agreement or tr("not compared")
+        return tr("{network}; against fp32: {found}", network=self.description, found=found)
 
     @property
     def is_on_gpu(self) -> bool:

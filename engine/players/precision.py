@@ -27,6 +27,7 @@ from yomi.engine.search.read_tree import root_priors
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits
+from yomi.language import tr
 from yomi.native.tree.arrays import VALUE, Batch
 from yomi.nets.errors import one_line
 from yomi.nets.files import default_cache_dir, write_atomically
@@ -79,9 +80,11 @@ class Agreement:
         return self.same_move >= MIN_SAME_MOVE and self.value_error <= MAX_VALUE_ERROR
 
     def __str__(self) -> str:
-        return (
-            f"same best move in {self.same_move:.1%} of {self.positions} positions, "
-            f"mean value error {self.value_error:.4f}"
+        return tr(
+            "same best move in {share} of {positions} positions, mean value error {error}",
+            share=f"{self.same_move:.1%}",
+            positions=self.positions,
+            error=f"{self.value_error:.4f}",
         )
 
 

@@ -68,7 +68,7 @@ BUNDLED = (
         FOR_PROCESSORS["shogi"],
         "shogi",
         "sparse rows, 512 + 128 wide: 16.5 million parameters",
-        "shogi on processors by tree search: reviews, self-play, Python",
+        "shogi on processors by tree search: --visits, self-play, the browser, Python",
         "trained by yomi, GPL-3.0-or-later",
     ),
     Bundled(

@@ -163,6 +163,7 @@ def test_flags_without_meaning_to_an_analysis_are_refused(words: str) -> None:
         ("bench nps --vorkers 5", "did you mean --workers"),
         ("slefplay", "did you mean selfplay?"),
         ("bench nest", "did you mean nets?"),
+        ("gpt", "did you mean gtp?"),
     ],
 )
 def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,6 +178,7 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
     [
         ("play go --level 11", "--level: expected an integer from 0 to 10, or max, or off, found 11"),
         ("play go --level -1", "--level: expected an integer from 0 to 10, or max, or off, found -1"),
+        ("play go --size 9x", "--size: expected a number or COLUMNSxROWS such as 13x9, found '9x'"),
         ("analysis -config a.cfg", "remove KataGo's -config"),
         ("analysis -config=a.cfg", "--config FILE with a TOML file"),
         ("gtp -config a.cfg -model b.bin.gz", "use --net FILE for KataGo's -model"),

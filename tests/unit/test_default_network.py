@@ -87,6 +87,8 @@ def test_net_list_prints_every_bundled_network(capsys: pytest.CaptureFixture[str
     assert "--net yomi-go-b6c96 or --net fast" in text
     assert "parameters" in text
     assert "on processors, on GPUs" in text
+    alpha_beta = text.partition("--net suisho-petite")[2].partition("--net ")[0]
+    assert "default       on processors, if time limits a move, and in reviews" in alpha_beta
 
 
 def test_other_commands_take_names(capsys: pytest.CaptureFixture[str]) -> None:
