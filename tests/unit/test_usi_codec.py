@@ -126,6 +126,17 @@ def test_wrong_arguments_of_go() -> None:
     ]
 
 
+@pytest.mark.parametrize("word", ["0", "-5", "0.5", "-0"])
+def test_limits_begin_at_1(word: str) -> None:
+    for key in ("depth", "nodes", "movetime"):
+        go, faults = parse(f"{key} {word} btime 0")
+        assert (getattr(go, key), go.btime) == (None, 0.0)
+        assert faults == [f"{key}: expected a number from 1 on, found '{word}'"]
+    go, faults = parse(f"mate {word} nodes 1")
+    assert (go.mate, go.nodes) == (math.inf, 1)
+    assert faults == [f"mate: expected a number from 1 on, found '{word}'"]
+
+
 @given(
     st.lists(st.sampled_from(["btime", "mate", "searchmoves", "infinite", "5", "-1", "x", "nodes", "٣"]), max_size=8)
 )

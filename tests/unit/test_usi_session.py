@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,35 @@ def test_every_go_gets_one_answer_before_the_end(go: str, seconds: float) -> Non
         talk.session.receive(b"go nodes 1")  # nobody reads this
         talk.session.run()
         assert len(talk.answers) == 1 + (middle == "go nodes 1"), middle
+
+
+@pytest.mark.parametrize("goes", [["go depth 300"], ["go nodes 0"], ["go"], ["go mate 60000"], ["go nodes 5"] * 3])
+def test_input_without_quit_gets_short_searches(goes: list[str]) -> None:
+    talk = Talk(600.0)
+    talk.say("isready", "position startpos")
+    for go in goes:
+        talk.session.receive(go.encode())
+    talk.session.receive_end(False)
+    thread = threading.Thread(target=talk.session.run, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    lines = "".join(talk.written).splitlines()
+    assert sum(line.startswith(("bestmove", "checkmate")) for line in lines) == len(goes)
+    assert sum("with quit at its end searches are full" in line for line in lines) == len(goes)
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_scripts_get_full_searches(is_file: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("yomi.engine.shogi.usi.session.GRACE", 0.0)
+    talk = Talk(0.2)
+    talk.say("isready", "position startpos")
+    for line in ["go nodes 5", "go nodes 5"] + ["quit"] * (not is_file):
+        talk.session.receive(line.encode())
+    talk.session.receive_end(is_file)
+    talk.session.run()
+    assert len(talk.answers) == 2
+    assert "the input has ended" not in "".join(talk.written)
 
 
 REFUSED = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,7 +114,7 @@ def read_query(fields: Fields, settings: Settings) -> tuple[list[Turn], Warnings
     """Return the turns of a query; `settings` are its defaults. Raises FieldError."""
     warnings: Warnings = []
     board = _board(fields)
-    stones = moves(fields, "initialStones", board, passes=False) if "initialStones" in fields else []
+    stones = _stones(fields, board)
     if "moves" not in fields:
         raise FieldError("moves", "Must specify an array of [player,location] pairs")
     played = moves(fields, "moves", board, passes=True)
@@ -169,6 +169,16 @@ def _board(fields: Fields) -> Board:
         if name not in fields:
             raise FieldError(name, message)
     return Board(*(integer(fields, name, MIN_SIZE, MAX_SIZE, message) for name in names))
+
+
+def _stones(fields: Fields, board: Board) -> dict[int, int]:
+    """Return the color of each point with a set-up stone. A stone may be listed twice, but only in one color."""
+    colors: dict[int, int] = {}
+    if "initialStones" in fields:
+        for player, point in moves(fields, "initialStones", board, passes=False):
+            if colors.setdefault(point, player) != player:
+                raise FieldError("initialStones", f"two set-up stones on {board.vertex(point)}")
+    return colors
 
 
 def _turns(fields: Fields, count: int) -> list[int]:
@@ -300,15 +310,14 @@ def _restrictions(fields: Fields, board: Board) -> tuple[Bans, dict[int, tuple[i
 
 def _positions(
     game: GoGame,
-    stones: Sequence[tuple[int, int]],
+    colors: Mapping[int, int],
     played: Sequence[tuple[int, int]],
     first: int | None,
     numbers: Sequence[int],
 ) -> list[tuple[int, GoGame]]:
-    """Return (turn, game) of each requested turn. Ko and suicide are not checked."""
-    colors = {point: player for player, point in stones}
+    """Return (turn, game) of each requested turn; `colors` are the set-up stones. Ko and suicide are not checked."""
     if first is None:
-        given = bool(stones) and len(colors) > 1 and all(player == BLACK for player in colors.values())
+        given = len(colors) > 1 and all(player == BLACK for player in colors.values())
         first = played[0][0] if played else WHITE if given else BLACK
     try:
         game.set_position([(player, point) for point, player in colors.items()], first)

@@ -86,8 +86,10 @@ def undo(session: Session, request: Command) -> None:
 @command("gg-undo", usage="[MOVES]")
 def gg_undo(session: Session, request: Command) -> None:
     count = integer(request.arguments[0], "number of moves") if request.arguments else 1
-    if not 0 <= count <= len(session.game.moves):
-        raise GtpError(f"cannot undo: expected 0 to {len(session.game.moves)} moves")
+    played = len(session.game.moves)
+    if not 0 <= count <= played:
+        possible = f"a number of moves from 0 to {played}" if played else "0, because there is no move to undo"
+        raise GtpError(f"cannot undo: expected {possible}, found {count}")
     for _ in range(count):
         session.game.undo()
 
@@ -114,6 +116,8 @@ def place_handicap(session: Session, request: Command) -> str:
 
 @command("set_free_handicap")
 def set_free_handicap(session: Session, request: Command) -> None:
+    if not request.arguments:
+        raise GtpError("syntax error: expected set_free_handicap VERTEX VERTEX ...")
     game = session.game
     game.place_handicap([game.board.parse_vertex(text) for text in request.arguments])
 

@@ -204,6 +204,8 @@ def time_left(session: Session, request: Command) -> None:
         raise GtpError(f"invalid color {request.arguments[0]!r}: expected black or white")
     seconds = real(request.arguments[1], "time")
     stones = integer(request.arguments[2], "number of stones") if len(request.arguments) > 2 else 0
+    # Less than 0 is accepted and counts as 0: a controller that only warns of a loss on time lets the game continue.
+    # KataGo accepts times from -10 on.
     if stones < 0 or seconds > MAX_TIME:
         raise ClockError(f"expected a time up to {MAX_TIME:.0f} and stones of at least 0")
     session.clock.set_left(color, seconds, stones)

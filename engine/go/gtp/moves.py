@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from yomi.engine.go.cgos.codec import cgos_json
 from yomi.engine.go.game import score_text
@@ -127,7 +128,7 @@ def read_arguments(session: Session, request: Command) -> AnalysisArguments:
             if is_on and key not in ANSWERED[arguments.form]:
                 _warn_once(session, request, f"{word} is ignored: the lines leave it out")
         elif key in ("avoid", "allow"):
-            _restrict(arguments, key, [_value(words, key) for _ in range(3)], game.board)
+            _restrict(arguments, key, list(islice(words, 3)), game.board)
         else:
             raise GtpError(
                 f"unknown argument {word!r}: expected a color, an interval in centiseconds, interval, minmoves,"
@@ -162,11 +163,14 @@ def _seconds(interval: str) -> float:
 
 def _restrict(arguments: AnalysisArguments, key: str, parts: list[str], board: Board) -> None:
     """Parse `avoid|allow COLOR VERTEX,VERTEX,... DEPTH`. Only the root's moves are restricted."""
+    expected = f"{key}: expected COLOR VERTEX,VERTEX,... DEPTH"
+    if len(parts) < 3:
+        raise GtpError(f"{expected}, found {' '.join(parts) or 'nothing'}")
     color, vertices, depth = parts
     applies = parse_color(color) == arguments.color
     moves = {board.parse_vertex(vertex) for vertex in vertices.split(",") if vertex}
     if integer(depth, "depth") < 1 or not moves:
-        raise GtpError(f"{key}: expected COLOR VERTEX,VERTEX,... DEPTH with a depth of at least 1")
+        raise GtpError(f"{expected} with a depth of at least 1")
     if not applies:
         log.warning(
             "%s %s is ignored: only the first move, %s's, is restricted", key, color, format_color(arguments.color)

@@ -95,6 +95,7 @@ class Go:
 _TIMES = ("btime", "wtime", "byoyomi", "binc", "winc", "movetime")
 _COUNTS = ("nodes", "depth")
 _FLAGS = ("ponder", "infinite")
+_LIMITS = (*_COUNTS, "movetime", "mate")  # from 1 on; clocks may show 0
 _KEYS = (*_TIMES, *_COUNTS, *_FLAGS, "mate", "searchmoves")
 
 
@@ -117,8 +118,10 @@ def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
             i += i < len(words) and words[i].lower() == "infinite"
         elif key in (*_TIMES, *_COUNTS, "mate"):
             number = _number(words[i]) if i < len(words) else None
-            if number is None:
-                faults.append(f"{key}: expected a number, found {repr(words[i][:50]) if i < len(words) else 'nothing'}")
+            is_too_small = number == 0 and key in _LIMITS  # a search with such a limit has no end, or finds nothing
+            if number is None or is_too_small:
+                wanted = "a number from 1 on" if is_too_small else "a number"
+                faults.append(f"{key}: expected {wanted}, found {repr(words[i][:50]) if i < len(words) else 'nothing'}")
                 i += 1 if i < len(words) and words[i].lower() not in _KEYS else 0
                 if key == "mate":  # the controller waits for `checkmate`
                     go.mate = math.inf
@@ -131,7 +134,7 @@ def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
 
 
 def _number(word: str) -> int | None:
-    """Return a number from 0 on; an overdrawn clock shows less and counts as 0."""
+    """Return a number from 0 on, without its fraction. An overdrawn clock shows less than 0 and counts as 0."""
     if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?", word, re.ASCII):
         return None
     digits = word.partition(".")[0].lstrip("+")

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("yomi.usi")
 
 KEEP_ALIVE = 5.0  # seconds between signs of life during loading; interfaces give up at 10 or more
-GRACE = 0.4  # seconds that a search may continue after the controller has gone away
+GRACE = 0.4  # seconds that searches may continue after input without `quit` has ended
 PATIENCE = 0.5  # seconds to wait for the last answer at the session's end
+SCRIPT_PATIENCE = 10.0  # the same if lines waited at the end of input: their sender may read the answers
 POLL = 0.05  # seconds between two looks at the input while the loop waits
 
 # Loggers whose warnings the user sees.
@@ -71,7 +72,9 @@ class Session(BaseSession):
         self.level = level or LevelSwitch(GAME, options)
         self.lock = threading.RLock()  # held while lines are written that belong together
         self.turn: Turn | None = None  # the `go` without an answer
-        self.is_patient = False  # input comes from a file: searches run to their limits
+        self.is_patient = False  # the input has ended, but its waiting lines get their answers
+        self.has_full_searches = False  # the waiting lines also get searches up to their limits
+        self._cut_at: float | None = None  # when other searches end (time.monotonic()); None before the first
         self.position_fault: str | None = None  # why the last `position` was refused, or None
         self._make_player = make_player
         self.made_player: ShogiPlayer | None = None  # None before its first use
@@ -174,12 +177,25 @@ class Session(BaseSession):
         turn = self.turn
         if turn is None:
             return
-        if not (self.is_patient and turn.is_bounded):
-            turn.stop()
+        if self.is_patient and turn.is_bounded:
+            self._let_finish(turn)
+        turn.stop()
         while not turn.join(POLL):
             if self._wants_to_end():
                 raise SessionOverError
         self.turn = None
+
+    def _let_finish(self, turn: Turn) -> None:
+        """Wait until a search reaches its limit. Without full searches, all of them together get GRACE seconds."""
+        if self.has_full_searches:
+            turn.join()
+            return
+        # Not from the end of input: loading may have taken longer.
+        now = time.monotonic()
+        if self._cut_at is None:
+            self._cut_at = now + GRACE
+        if not turn.join(max(0.0, self._cut_at - now)) and self.is_patient:
+            self.note("the input has ended, so this search is cut short; with quit at its end searches are full")
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
@@ -213,9 +229,12 @@ class Session(BaseSession):
             self.send(format_error(f"{request.name[:50]}: {message}"))
 
     def receive_end(self, is_script: bool) -> None:
-        # A script (a file, or input that ended before one of its `go` was handled, as in `printf ... | yomi usi`) gets
-        # full searches. Otherwise the controller has gone away.
-        self.is_patient = is_script or self._is_waiting("go")
+        # A file gets full searches, and so does input that ended with `quit` before one of its `go` was handled, as in
+        # `printf ... | yomi usi`. Without `quit` the controller may have gone away. A `go` that waits then still gets
+        # an answer, after a short search: its own limit may never be reached.
+        is_patient = is_script or self._is_waiting("go")
+        self.has_full_searches = is_script or (is_patient and self._is_waiting("quit"))
+        self.is_patient = is_patient
         self.inbox.close()
 
     def finish(self) -> None:
@@ -224,12 +243,10 @@ class Session(BaseSession):
         turn = self.turn
         if turn is None:
             return
-        if self.is_patient and turn.is_bounded:
-            turn.join()
-        elif not self._quitting and turn.is_bounded:
-            turn.join(GRACE)
+        if turn.is_bounded and (self.is_patient or not self._quitting):
+            self._let_finish(turn)
         turn.stop()
-        turn.join(PATIENCE)
+        turn.join(SCRIPT_PATIENCE if self.is_patient else PATIENCE)
 
     def close(self) -> None:
         """Release the player, unless a thread still uses it."""
