@@ -31,6 +31,7 @@ EMPTY = "<empty>"  # USI's word for an empty text
 NO_NUMBER = 0  # USI's number for none
 MAX_SPIN = 2**31 - 1  # graphical interfaces keep USI's numbers in 32 bits
 MAX_WORD = 100  # longer words are not compared with known ones: the time has no bound
+MIN_PART = 3  # letters of a word that may be part of a known word
 # By kind: the word in a flag's help, and the expected value in messages.
 METAVARS = {"int": "N", "real": "X", "memory": "SIZE", "file": "FILE", "text": "TEXT", "flag": "", "own": "TEXT"}
 EXPECTED = {
@@ -56,9 +57,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     key, words = word.lower(), {name.lower(): name for name in known}
     if not key or key.lstrip("+-").isdecimal() or len(key) > MAX_WORD:
         return ""
-    close = difflib.get_close_matches(key, words, 3, 0.7) or [
-        name for name in words if name in key or key in name or sorted(name) == sorted(key)
-    ]
+    close = difflib.get_close_matches(key, words, 3, 0.7)
+    if not close and len(key) >= MIN_PART:  # single letters are part of nearly every name
+        close = [name for name in words if name in key or key in name or sorted(name) == sorted(key)]
     return tr("; did you mean {words}?", words=", ".join(words[name] for name in close[:3])) if close else ""
 
 

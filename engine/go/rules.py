@@ -94,7 +94,11 @@ class Rules:
         """Return these rules with one field changed, as in JSON but unquoted and in any case. Raises RulesError."""
         upper = value.strip().upper()
         plain: object = {"TRUE": True, "FALSE": False}.get(upper, upper)
-        return _with_field(self, key.strip(), plain)
+        try:
+            return _with_field(self, key.strip(), plain)
+        except RulesError:
+            # Again with the text as it was written, for the message.
+            return _with_field(self, key.strip(), value.strip())
 
     def to_json(self) -> str:
         """Return KataGo's JSON on one line, keys in alphabetical order, without komi."""
@@ -221,7 +225,7 @@ def _from_fields(fields: Mapping[str, object]) -> Rules:
 def _with_field(rules: Rules, key: str, value: object) -> Rules:
     match key:
         case "ko":
-            if value == "SPIGHT":
+            if str(value).upper() == "SPIGHT":
                 raise RulesError("ko rule SPIGHT is not supported: expected SIMPLE, POSITIONAL or SITUATIONAL")
             return replace(rules, ko=_one_of(key, value, get_args(Ko)))
         case "scoring" | "score":
