@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.color import BLACK, DRAW, WHITE
@@ -15,10 +14,14 @@ from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import final_score
 from yomi.engine.go.sgf import GameRecord, SgfError, record_of
 from yomi.engine.go.svg import goban
-from yomi.library.position import FileRecord, IllegalMove, Position, Result
+from yomi.engine.options import MAX_KOMI
+from yomi.engine.pictures import rows_of
+from yomi.library import arguments
+from yomi.library.position import FileRecord, IllegalMove, Position, Result, move_text, place_of
 from yomi.library.values import Names
-from yomi.native.go.board import PASS
+from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
 from yomi.nets.files import write_atomically
+from yomi.nets.settings import OptionError
 
 if TYPE_CHECKING:
     from yomi.engine.pictures import Grid
@@ -56,8 +59,12 @@ class Game(Position[GoGame]):
         Raises:
             Error: size, rules, komi or handicap cannot be.
         """
-        self._raw = GoGame(Board(size, size if height is None else height), Rules.parse(rules), komi)
-        points = [self._raw.board.parse_vertex(text) for text in handicap]
+        width = arguments.whole("size", size, MIN_SIZE, MAX_SIZE)
+        board = Board(width, width if height is None else arguments.whole("height", height, MIN_SIZE, MAX_SIZE))
+        if komi is not None and not arguments.is_number(komi, -MAX_KOMI, MAX_KOMI):
+            raise arguments.wrong("komi", komi, f"a number from -{MAX_KOMI:g} to {MAX_KOMI:g}")
+        self._raw = GoGame(board, _rules(rules), komi)
+        points = self._points("handicap", handicap)
         if points:
             try:
                 self._raw.place_handicap(points)
@@ -116,8 +123,9 @@ class Game(Position[GoGame]):
             IllegalMove: the move cannot be read or is illegal; the game has not changed.
         """
         code = self._code(move)
+        player = self.side_to_move if color is None else arguments.side("color", color)
         try:
-            self._raw.play(color or self.side_to_move, code)
+            self._raw.play(player, code)
         except ValueError as error:
             raise IllegalMove(str(error)) from None
         return self
@@ -137,7 +145,7 @@ class Game(Position[GoGame]):
 
     def lead(self, dead: Iterable[str] = ()) -> float:
         """Return Black's points minus White's on the board as it is, komi included, without the `dead` stones."""
-        return final_score(self._raw, [self._raw.board.parse_vertex(text) for text in dead])
+        return final_score(self._raw, self._points("dead", dead))
 
     def move_index(self, move: str) -> int:
         """Return the place of a move in a policy: row * width + column, or width * height for a pass."""
@@ -145,16 +153,20 @@ class Game(Position[GoGame]):
 
     def move_at(self, index: int) -> str:
         """Return the move at a place of a policy."""
-        board = self._raw.board
+        board, index = self._raw.board, place_of(index)
         if not 0 <= index <= board.area:
             raise IllegalMove(f"move {index} found, expected 0 to {board.area}")
         return board.vertex(board.move_at(index))
 
     def _parse(self, text: str) -> int:
         try:
-            return self._raw.board.parse_vertex(text)
+            return self._raw.board.parse_vertex(move_text(text))
         except VertexError as error:
             raise IllegalMove(str(error)) from None
+
+    def _points(self, name: str, moves: Iterable[str]) -> list[int]:
+        """Return the points of an argument that is a list of stones."""
+        return [self._parse(move) for move in arguments.items(name, moves, 'a list of points such as ["D4"]')]
 
     def _text(self, code: int) -> str:
         return self._raw.board.vertex(code)
@@ -179,14 +191,16 @@ class Game(Position[GoGame]):
 
     def write(self, path: str | PathLike[str], comments: Sequence[str] = (), **info: Any) -> None:
         """Write the game to a file in SGF; the arguments are those of `to_sgf`."""
-        write_atomically(Path(path), self.to_sgf(comments, **info).encode())
+        write_atomically(arguments.path("path", path), self.to_sgf(comments, **info).encode())
 
     def _record(self, comments: Sequence[str], info: Mapping[str, Any]) -> GameRecord:
-        record = record_of(self._raw, comments)
+        expected = "a list of texts"
+        texts = [arguments.text("comments", each, expected) for each in arguments.items("comments", comments, expected)]
+        record = record_of(self._raw, texts)
         for name, value in info.items():
             if name not in ("black", "white", "result", "date"):
-                raise TypeError(f"{name!r} found, expected black, white, result or date")
-            setattr(record, name, value)
+                raise OptionError(f"{name!r} found, expected black, white, result or date")
+            setattr(record, name, arguments.text(name, value))
         return record
 
     # -- to look at ----------------------------------------------------------------------------------------------------
@@ -213,15 +227,29 @@ class Game(Position[GoGame]):
         return goban(
             self.board,
             last=None if last is None or last[1] == PASS else self._raw.board.coordinates(last[1]),
-            labels={self._place(move): text for move, text in (labels or {}).items()},
-            numbers={self._place(move): number for move, number in (numbers or {}).items()},
-            heat=heat,
-            ownership=ownership,
+            labels={place: str(label) for place, label in self._marks("labels", labels)},
+            numbers=dict(self._marks("numbers", numbers)),
+            heat=self._grid("heat", heat),
+            ownership=self._grid("ownership", ownership),
             coordinates=coordinates,
         )
 
-    def _place(self, move: str) -> tuple[int, int]:
-        return self._raw.board.coordinates(self._parse(move))
+    def _marks(self, name: str, marks: Any) -> Iterator[tuple[tuple[int, int], Any]]:
+        """Yield (column, row) and the mark of each move of a mapping."""
+        if not isinstance(marks, Mapping | None):
+            raise arguments.wrong(name, marks, 'a mapping such as {"D4": ...}')
+        for move, mark in (marks or {}).items():
+            code = self._parse(move)
+            if code == PASS:
+                raise IllegalMove(f"{name}: {move} found, expected points")
+            yield self._raw.board.coordinates(code), mark
+
+    def _grid(self, name: str, grid: Grid | None) -> Grid | None:
+        board = self._raw.board
+        try:
+            return None if grid is None else rows_of(grid, board.width, board.height, name)
+        except (TypeError, ValueError):
+            raise arguments.wrong(name, grid, f"{board.height} rows of {board.width} numbers") from None
 
     def _repr_svg_(self) -> str:
         """Return the board as SVG, for notebooks."""
@@ -251,16 +279,21 @@ class Record(FileRecord[GameRecord]):
         Raises:
             Error: a move or the set-up cannot be played.
         """
-        return Game._of(self._raw.game(moves, rules=Rules.parse(rules)))
+        number = None if moves is None else arguments.whole("moves", moves, 0)
+        return Game._of(self._raw.game(number, rules=_rules(rules)))
 
     def positions(self, *, rules: str = "chinese") -> list[Game]:
         """Return the game before each move of the main line, and at its end: independent copies."""
-        return [Game._of(game.copy()) for game in self._raw.replay(rules=Rules.parse(rules))]
+        return [Game._of(game.copy()) for game in self._raw.replay(rules=_rules(rules))]
 
     @property
     def moves(self) -> list[str]:
         """The moves of the main line."""
         return [self._raw.board.vertex(node.move[1]) for node in self._raw.line() if node.move]
+
+
+def _rules(text: str) -> Rules:
+    return Rules.parse(arguments.text("rules", text, 'a name such as "japanese"'))
 
 
 def read(path: str | PathLike[str]) -> list[Record]:
@@ -269,7 +302,7 @@ def read(path: str | PathLike[str]) -> list[Record]:
     Raises:
         Error: the file cannot be read, or has no game.
     """
-    return [Record(found) for found in load_records(Path(path))]
+    return [Record(found) for found in load_records(arguments.path("path", path))]
 
 
 def parse(text: str | bytes) -> list[Record]:
@@ -278,6 +311,8 @@ def parse(text: str | bytes) -> list[Record]:
     Raises:
         Error: the text has no game.
     """
+    if not isinstance(text, str | bytes):
+        raise arguments.wrong("text", text, "text or bytes")
     found = list(each_record(text.encode() if isinstance(text, str) else text))
     records = [Record(record) for record in found if isinstance(record, GameRecord)]
     if not records:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +15,12 @@ from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
 from yomi.engine.shogi.placement import START_WORD, STARTPOS, source_of, target_of
 from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
-from yomi.library.position import FileRecord, IllegalMove, Position, Result
+from yomi.library import arguments
+from yomi.library.position import FileRecord, IllegalMove, Position, Result, move_text, place_of
 from yomi.library.values import Names
 from yomi.native.shogi.planes import policy_index
 from yomi.nets.files import write_atomically
+from yomi.nets.settings import OptionError
 
 __all__ = ["Game", "Record", "parse", "read"]
 
@@ -45,8 +46,9 @@ class Game(Position[ShogiGame]):
         Raises:
             Error: the position is impossible, or a rule is unknown.
         """
-        initial = STARTPOS if sfen == START_WORD else sfen
-        self._raw = ShogiGame(initial, entering_king=entering_king, max_moves=max_moves)
+        initial = STARTPOS if sfen == START_WORD else arguments.text("sfen", sfen, "a position as SFEN")
+        rule = arguments.text("entering_king", entering_king)
+        self._raw = ShogiGame(initial, entering_king=rule, max_moves=arguments.whole("max_moves", max_moves, 0, 65535))
 
     @classmethod
     def _of(cls, raw: ShogiGame) -> Game:
@@ -80,6 +82,7 @@ class Game(Position[ShogiGame]):
 
     def move_at(self, index: int) -> str:
         """Return the legal move at a place of a policy."""
+        index = place_of(index)
         for code in self._raw.legal_moves():
             if self._index(code) == index:
                 return format_usi(code)
@@ -90,7 +93,7 @@ class Game(Position[ShogiGame]):
 
     def _parse(self, text: str) -> int:
         try:
-            return parse_usi(text)
+            return parse_usi(move_text(text))
         except NotationError as error:
             raise IllegalMove(str(error)) from None
 
@@ -123,20 +126,22 @@ class Game(Position[ShogiGame]):
         Raises:
             Error: another ending of the name.
         """
-        write_atomically(Path(path), to_bytes([self._record(info)], Path(path).suffix))
+        file = arguments.path("path", path)
+        write_atomically(file, to_bytes([self._record(info)], file.suffix))
 
     def _record(self, info: Mapping[str, str]) -> GameRecord:
         record = record_of(self._raw)
         for name, text in info.items():
             if name not in ("black", "white", "ending"):
-                raise TypeError(f"{name!r} found, expected black, white or ending")
-            setattr(record, name, text)
+                raise OptionError(f"{name!r} found, expected black, white or ending")
+            setattr(record, name, arguments.text(name, text))
         return record
 
     # -- to look at ----------------------------------------------------------------------------------------------------
 
     def svg(self, *, bottom: int = BLACK) -> str:
         """Return the board with both hands as SVG; `bottom` is the side at the bottom."""
+        bottom = arguments.side("bottom", bottom)
         placement = self._raw.placement
         squares: tuple[int, ...] = ()
         if self._raw.moves:
@@ -192,7 +197,7 @@ class Record(FileRecord[GameRecord]):
         Raises:
             Error: a move that the rules forbid.
         """
-        return Game._of(self._raw.game(moves))
+        return Game._of(self._raw.game(None if moves is None else arguments.whole("moves", moves, 0)))
 
     def positions(self) -> list[Game]:
         """Return the game before each move, and at its end: independent copies."""
@@ -210,7 +215,7 @@ def read(path: str | PathLike[str]) -> list[Record]:
     Raises:
         Error: the file cannot be read.
     """
-    return [Record(record) for record in load_records(Path(path))]
+    return [Record(record) for record in load_records(arguments.path("path", path))]
 
 
 def parse(text: str | bytes) -> list[Record]:
@@ -219,4 +224,6 @@ def parse(text: str | bytes) -> list[Record]:
     Raises:
         Error: the text cannot be read.
     """
+    if not isinstance(text, str | bytes):
+        raise arguments.wrong("text", text, "text or bytes")
     return [Record(record) for record in read_records(text)]

@@ -13,9 +13,11 @@ from typing import Any, TypeAlias, cast
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import prepare
 from yomi.engine.cli.main import build
+from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.matches.report import MatchReport as Ratings
 from yomi.engine.matches.results import GameResult
 from yomi.engine.options import TABLE, Options, rows_for
+from yomi.library import arguments
 from yomi.library.analysis import keep_stderr_quiet, reported
 from yomi.library.position import Position, Result
 from yomi.nets.settings import OptionError, did_you_mean, make_settings
@@ -69,6 +71,8 @@ def selfplay(
     from yomi.engine.cli import selfplay as command
 
     descriptor = _descriptor(game)
+    games = arguments.whole("games", games, 1)
+    folder = None if out is None else arguments.path("out", out)
     defaults = {**command.DEFAULTS, **descriptor.defaults.get(command.COMMAND, {})}
     if all(options.get(name) is None for name in ("seconds", "visits", "playouts", "depth")):
         defaults["visits"] = command.DEFAULT_VISITS
@@ -79,7 +83,7 @@ def selfplay(
         player = descriptor.make_player(settings)
     found: list[SelfplayGame] = []
     with contextlib.closing(command.Series(descriptor, player, recorder)) as series:
-        files = None if out is None else command.Files(_folder(out), recorder.row_bytes)
+        files = None if folder is None else command.Files(_made(folder), recorder.row_bytes)
         for number in range(games):
             played = series.play(number)
             result = Result(played.ended.winner, played.ended.detail or played.ended.ending)
@@ -119,10 +123,15 @@ def match(
     from yomi.engine.clients.spec import spec_table
 
     keep_stderr_quiet()
+    expected = "a list of at least two players, each a text or a table"
+    found = arguments.items("players", players, expected)
+    if len(found) < 2 or not all(isinstance(player, str | Mapping) for player in found):
+        raise arguments.wrong("players", found, expected)
+    arguments.path("out", out)
     values = {name: fspath(value) if isinstance(value, PathLike) else value for name, value in settings.items()}
     given = {name: value for name, value in {**values, "game": game, "out": fspath(out)}.items() if value is not None}
     made = make_settings(MatchSettings, given)
-    tables = [spec_table(player) if isinstance(player, str) else player for player in players]
+    tables = [spec_table(player) if isinstance(player, str) else player for player in found]
     with reported(progress):
         return command.play_match(made, tables, progress, contextlib.nullcontext)
 
@@ -148,18 +157,28 @@ def ratings(
 
     results: list[GameResult] = []
     paths: list[Path] = []
-    for each in games:
+    for each in arguments.items("games", games, "a list of results, triples or paths"):
         if isinstance(each, GameResult):
             results.append(each)
         elif isinstance(each, tuple):
-            results.append(GameResult(len(results), *each, ending="score"))
+            results.append(_result(len(results), each))
         else:
-            paths.append(Path(each))
+            paths.append(arguments.path("games", each))
     if paths:
         results += read_results(paths, list(GAMES.values()), None)
     if not results:
         raise MatchError("no games found, expected at least one")
     return report(results, advantage=advantage, unique=unique)
+
+
+def _result(number: int, triple: tuple[Any, ...]) -> GameResult:
+    """Return the result of a game of (black, white, winner)."""
+    if len(triple) != 3 or not all(isinstance(name, str) for name in triple[:2]):
+        raise arguments.wrong("games", triple, "two names and a winner")
+    black, white, winner = triple
+    if winner not in (BLACK, WHITE, DRAW):
+        raise arguments.wrong("games", triple, f"yomi.BLACK, yomi.WHITE or {DRAW} as the winner")
+    return GameResult(number, black, white, int(winner), ending="score")
 
 
 def learn(
@@ -203,9 +222,7 @@ def learn(
 
 def _descriptor(game: str) -> Any:
     keep_stderr_quiet()
-    if game not in GAMES:
-        raise OptionError(f"game {game!r} found, expected {' or '.join(GAMES)}")
-    return GAMES[game]
+    return GAMES[arguments.one_of("game", game, GAMES)]
 
 
 def _arguments(
@@ -237,14 +254,13 @@ def _arguments(
         elif name in vars(args) and name not in TABLE and name not in ("game", "command", "run", "config"):
             default = getattr(args, name)
             is_path = isinstance(default, Path) or name in ("out", "network", "openings")
-            setattr(args, name, Path(cast(Any, value)) if is_path and value is not None else value)
+            setattr(args, name, arguments.path(name, value) if is_path and value is not None else value)
         else:
             raise OptionError(f"unknown option {name!r}{did_you_mean(name, {*names, *vars(args)})}")
     return args, options.with_values(values)
 
 
-def _folder(path: str | PathLike[str]) -> Path:
-    folder = Path(path)
+def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -16,6 +16,7 @@ from yomi.engine.default_network import ask_for_tree
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import Options, rows_for
 from yomi.errors import Error
+from yomi.library import arguments
 from yomi.library.analysis import Analysis, Turns, in_thread, keep_stderr_quiet, reported
 from yomi.library.position import Position
 from yomi.library.values import Decision, Limit, Report, read
@@ -69,8 +70,7 @@ class Engine(Generic[P]):
         Raises:
             Error: an option is wrong, or the network or the device cannot be used.
         """
-        if game not in GAMES:
-            raise OptionError(f"game {game!r} found, expected {' or '.join(GAMES)}")
+        arguments.one_of("game", game, GAMES)
         keep_stderr_quiet()
         self.game = game
         """Go or shogi."""
@@ -202,7 +202,9 @@ class Engine(Generic[P]):
         Raises:
             Error: see `play`; errors of the search are raised by the iterator.
         """
-        position = position.copy()
+        position = self._copied(position)
+        if not arguments.is_number(interval, 0):
+            raise arguments.wrong("interval", interval, "seconds of at least 0")
         request = self._for_analysis(position, limit, avoid, allow)
         request.interval, request.infinite = interval, limit is None
 
@@ -223,7 +225,7 @@ class Engine(Generic[P]):
         ponder: bool | None = None,
     ) -> Decision:
         """Like `play`, without blocking the event loop; cancelling ends the search."""
-        position = position.copy()
+        position = self._copied(position)
         request = self._request(position, limit, avoid, allow)
         return await in_thread(lambda: self._play(position, request, ponder), request.stop)
 
@@ -231,7 +233,7 @@ class Engine(Generic[P]):
         self, position: P, limit: Limit | None = None, *, avoid: Iterable[str] = (), allow: Iterable[str] | None = None
     ) -> Report:
         """Like `analyse`, without blocking the event loop; cancelling ends the search. See also `analysis`."""
-        position = position.copy()
+        position = self._copied(position)
         request = self._for_analysis(position, limit, avoid, allow)
         return await in_thread(lambda: self._analyse(position, request), request.stop)
 
@@ -247,7 +249,8 @@ class Engine(Generic[P]):
         """
         from yomi.library.evaluation import Evaluator
 
-        games = [positions] if isinstance(positions, Position) else list(positions)
+        expected = f"a yomi.{self.game}.Game or a list of them"
+        games = [positions] if isinstance(positions, Position) else arguments.items("positions", positions, expected)
         raw = [self._raw(game) for game in games]
         sizes = sorted({game.board.side for game in raw}) if self.game == "go" else []
         if len(sizes) > 1:
@@ -271,6 +274,7 @@ class Engine(Generic[P]):
 
     def ownership(self: Engine[go.Game], position: go.Game) -> npt.NDArray[np.float32]:
         """Go: return the expected owner of each point at the end, float32[height, width]: +1 Black, -1 White."""
+        self._only_for("go", "the owners of points")
         raw = self._raw(position)
         with self._turns.take() as player:
             go_player: GoPlayer = player  # type: ignore[assignment]  # the player of an engine for Go
@@ -280,12 +284,14 @@ class Engine(Generic[P]):
         """Go: return the stones to remove before the board is counted, for `Game.result` and `Game.lead`."""
         from yomi.engine.go.scoring import removed_stones
 
+        self._only_for("go", "dead stones")
         raw = self._raw(position)
         dead = removed_stones(raw, lambda: self.ownership(position).reshape(-1))
         return [position._text(point) for point in sorted(dead)]
 
     def find_mate(self: Engine[shogi.Game], position: shogi.Game, seconds: float = 10.0) -> tuple[str, ...]:
         """Shogi: return a mate by the side to move; no moves if there is none or the time did not suffice."""
+        self._only_for("shogi", "a mate search")
         request = self._request(position, Limit(seconds=seconds))
         with self._turns.take(request) as player:
             shogi_player: ShogiPlayer = player  # type: ignore[assignment]  # the player of an engine for shogi
@@ -310,7 +316,10 @@ class Engine(Generic[P]):
     ) -> Request[Any]:
         from yomi.engine.players.request import Request
 
-        limit = limit or Limit()
+        if limit is None:
+            limit = Limit()
+        elif not isinstance(limit, Limit):
+            raise arguments.wrong("limit", limit, "a yomi.Limit such as yomi.Limit(visits=100)")
         request = Request(
             self._raw(position),
             clocks=limit._clocks(self.game),
@@ -318,8 +327,10 @@ class Engine(Generic[P]):
             depth=limit.depth,
             hide_history=self._options.ignore_pre_root_history,
         )
-        request.avoid = [position._code(move) for move in avoid]
-        request.allow = None if allow is None else [position._code(move) for move in allow]
+        expected = "a list of moves"
+        request.avoid = [position._code(move) for move in arguments.items("avoid", avoid, expected)]
+        if allow is not None:
+            request.allow = [position._code(move) for move in arguments.items("allow", allow, expected)]
         return request
 
     def _for_analysis(
@@ -334,6 +345,16 @@ class Engine(Generic[P]):
             request.allow = request.game.searched_moves()
         request.options = replace(options, own_book=False)
         return request
+
+    def _only_for(self, game: str, what: str) -> None:
+        """Raise OptionError on an engine for another game than the only one that has something."""
+        if self.game != game:
+            raise OptionError(f"an engine for {self.game} found, expected {game}: only {game} has {what}")
+
+    def _copied(self, position: P) -> P:
+        """Return a copy of a position of the engine's game."""
+        self._raw(position)
+        return position.copy()
 
     def _raw(self, position: P) -> Any:
         """Return the engine's game of a position.

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import Job
+from yomi.library.arguments import side as checked_side
 from yomi.native.bound_kernels import Calls
 from yomi.native.game_calls import BoundBoard
 from yomi.native.spec import Inputs
@@ -61,8 +62,7 @@ class Evaluation:
 
     def pov(self, side: int) -> Evaluation:
         """Return value, score and ownership from the point of view of BLACK or WHITE in all rows."""
-        if side not in (BLACK, WHITE):
-            raise ValueError(f"side {side!r} found, expected yomi.BLACK or yomi.WHITE")
+        checked_side("side", side)
         sign = np.where(self.side == side, np.float32(1.0), np.float32(-1.0))
         return Evaluation(
             np.full_like(self.side, side),

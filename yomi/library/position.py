@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from yomi.engine.color import DRAW
 from yomi.errors import Error
+from yomi.library.arguments import shown
 
 if TYPE_CHECKING:
     from yomi.library.values import Names
@@ -18,6 +19,21 @@ Raw = TypeVar("Raw", bound=Any)
 
 class IllegalMove(Error, ValueError):  # noqa: N818  (the name that players use)
     """A move that cannot be read, or that the rules forbid."""
+
+
+def place_of(index: object) -> int:
+    """Return a place in a policy as an integer, or raise IllegalMove."""
+    try:
+        return operator.index(index)  # type: ignore[arg-type]  # TypeError if it is no integer
+    except TypeError:
+        raise IllegalMove(f"move {shown(index)} found, expected text or an integer") from None
+
+
+def move_text(move: object) -> str:
+    """Return a move that must be text, or raise IllegalMove."""
+    if not isinstance(move, str):
+        raise IllegalMove(f"move {shown(move)} found, expected text")
+    return move
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +165,7 @@ class Position(abc.ABC, Generic[Raw]):
     # -- for subclasses ------------------------------------------------------------------------------------------------
 
     def _code(self, move: str | int) -> int:
-        return self._parse(move if isinstance(move, str) else self.move_at(operator.index(move)))
+        return self._parse(move if isinstance(move, str) else self.move_at(move))
 
     def _is_legal(self, code: int) -> bool:
         return bool(self._raw.is_legal(code))

@@ -13,6 +13,8 @@ from yomi.engine.clock import TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.search.types import Limits
 from yomi.errors import Error
+from yomi.library.arguments import is_number, shown
+from yomi.library.arguments import side as checked_side
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,9 +43,11 @@ class Clock:
     """Seconds added after each move (Fischer). Byo-yomi and increment exclude each other."""
 
     def __post_init__(self) -> None:
-        for name in ("main", "byoyomi", "periods", "increment"):
+        for name in ("main", "byoyomi", "increment"):
             _check(name, getattr(self, name), 0)
-        _check("stones", self.stones, 1)
+        _check("periods", self.periods, 0, is_whole=True)
+        if self.stones is not None:
+            _check("stones", self.stones, 1, is_whole=True)
         if self.byoyomi and self.increment:
             raise LimitError(f"byoyomi {self.byoyomi:g} and increment {self.increment:g} found, expected one of them")
         if self.stones is not None and (not self.byoyomi or self.periods != 1):
@@ -75,9 +79,19 @@ class Limit:
     """Time left: one clock for both sides, or a clock for BLACK and for WHITE."""
 
     def __post_init__(self) -> None:
-        _check("seconds", self.seconds, 0)
+        if self.seconds is not None:
+            _check("seconds", self.seconds, 0)
         for name in ("visits", "playouts", "depth"):
-            _check(name, getattr(self, name), 1)
+            if (value := getattr(self, name)) is not None:
+                _check(name, value, 1, is_whole=True)
+        clocks = self.clocks
+        if clocks is None or isinstance(clocks, Clock):
+            return
+        is_table = isinstance(clocks, Mapping) and set(clocks) <= {BLACK, WHITE}
+        if not is_table or not all(isinstance(clock, Clock) for clock in clocks.values()):
+            raise LimitError(
+                f"clocks {shown(clocks)} found, expected a yomi.Clock, or one for yomi.BLACK and for yomi.WHITE"
+            )
 
     @property
     def _limits(self) -> Limits:
@@ -90,9 +104,10 @@ class Limit:
         return {color: clock._for_engine(game) for color, clock in both.items()}
 
 
-def _check(name: str, value: float | None, least: int) -> None:
-    if value is not None and not (least <= value < math.inf):
-        raise LimitError(f"{name} {value!r} found, expected a number of at least {least}")
+def _check(name: str, value: object, least: int, *, is_whole: bool = False) -> None:
+    if not is_number(value, least, is_whole=is_whole):
+        kind = "an integer" if is_whole else "a number"
+        raise LimitError(f"{name} {shown(value)} found, expected {kind} of at least {least}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +125,7 @@ class Score:
 
     def pov(self, side: int) -> Score:
         """Return the score from the point of view of BLACK or WHITE."""
-        if side not in (BLACK, WHITE):
-            raise ValueError(f"side {side!r} found, expected yomi.BLACK or yomi.WHITE")
+        checked_side("side", side)
         if side == self.side:
             return self
         lead, mate = self.lead, self.mate

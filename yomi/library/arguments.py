@@ -1,0 +1,74 @@
+"""Checks of arguments. A wrong argument is an `OptionError`: what was found, what was expected."""
+
+from __future__ import annotations
+
+import math
+import os
+import reprlib
+from collections.abc import Collection, Iterable
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from yomi.engine.color import BLACK, WHITE
+from yomi.nets.settings import OptionError
+
+
+def shown(value: object) -> str:
+    """Return a value for a message: on one line, without the middle of a long list or array."""
+    return " ".join(reprlib.repr(value).split())
+
+
+def wrong(name: str, found: object, expected: str) -> OptionError:
+    """Return the error of an argument."""
+    return OptionError(f"{name} {shown(found)} found, expected {expected}")
+
+
+def is_number(value: object, low: float, high: float = math.inf, *, is_whole: bool = False) -> bool:
+    """Return whether a value is a finite number in a range. 2.0 is whole, True is not a number."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    number: Any = value
+    return bool(low <= number <= high and number < math.inf and (not is_whole or number == int(number)))
+
+
+def whole(name: str, value: Any, low: int, high: float = math.inf) -> int:
+    """Return an integer in a range, or raise OptionError."""
+    if not is_number(value, low, high, is_whole=True):
+        raise wrong(name, value, f"an integer {f'of at least {low}' if high == math.inf else f'from {low} to {high}'}")
+    return int(value)
+
+
+def text(name: str, value: Any, expected: str = "text") -> str:
+    """Return a text, or raise OptionError."""
+    if not isinstance(value, str):
+        raise wrong(name, value, expected)
+    return value
+
+
+def path(name: str, value: Any) -> Path:
+    """Return a path, or raise OptionError."""
+    if not isinstance(value, str | os.PathLike):
+        raise wrong(name, value, "a path")
+    return Path(value)
+
+
+def items(name: str, value: Any, expected: str) -> list[Any]:
+    """Return the items of a list, or raise OptionError: also for a text, which would be a list of letters."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise wrong(name, value, expected)
+    return list(value)
+
+
+def one_of(name: str, value: Any, choices: Collection[str]) -> str:
+    """Return one of the choices, or raise OptionError."""
+    if not isinstance(value, str) or value not in choices:
+        raise wrong(name, value, " or ".join(choices))
+    return value
+
+
+def side(name: str, value: Any) -> int:
+    """Return BLACK or WHITE, or raise OptionError."""
+    if value not in (BLACK, WHITE):
+        raise wrong(name, value, "yomi.BLACK or yomi.WHITE")
+    return int(value)
