@@ -60,7 +60,8 @@ def test_a_board_that_is_not_square(tmp_path: Path) -> None:
     done = yomi("play", "go", "--resume", str(path), *fast, typed="quit\n")
     assert done.returncode == 0, done.stderr
     assert "A B C D E F G" in done.stdout
-    for size, error in (("7x1", "height: expected an integer from 2 to 19, or none, found 1 (see"), ("7x", "height: ")):
+    expected = "expected a number or COLUMNSxROWS such as 13x9, found '7x' (see"
+    for size, error in (("7x1", "height: expected an integer from 2 to 19, or none, found 1 (see"), ("7x", expected)):
         done = yomi("play", "go", "--size", size, *fast)
         assert done.returncode == 2
         assert error in done.stderr
