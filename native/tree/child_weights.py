@@ -8,8 +8,9 @@ prior of the edges before i:
     z_i = (u_i - mean) * sqrt(PRECISION * sqrt(w_i))
     w_i *= (P(t_3 < z_i) + MIN_CHANCE) ** value_weighting           scaled to the same total
 
-`share` of an edge is the new weight over the old. Source: KataGo's noise pruning and value weighting (docs of v1.17),
-with its numbers.
+`share` of an edge is the new weight over the old. `edge_share` comes before: it gives an edge its part of the weight
+of a node that several edges share. Source of the formulas above: KataGo's noise pruning and value weighting (docs of
+v1.17), with its numbers.
 """
 
 import math

@@ -18,7 +18,7 @@ CHILD_DTYPE = np.dtype(
         ("visits", np.uint32),
         ("node_visits", np.uint32),  # of the child's node, which other lines may share
         ("node_weight", np.float64),  # of all evaluations of this node
-        ("weight", np.float64),  # of the move's evaluations; equals visits if these have equal weights
+        ("weight", np.float64),  # that counts for the move; equals visits for equal weights, without shared nodes
         ("evidence", np.float64),  # effective number of visits: weight ** 2 / sum of squares
         ("node", np.uint32),
         ("prior", np.float32),

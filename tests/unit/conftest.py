@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,17 @@ def fake_players(monkeypatch: pytest.MonkeyPatch) -> list[FakePlayer]:
     monkeypatch.setattr(yomi.engine.cli.loading, "make_player", make)
     monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
     return made
+
+
+@pytest.fixture(scope="module")
+def shogi() -> Iterator[yomi.Engine[yomi.shogi.Game]]:
+    """Give the library's engine for shogi with two workers."""
+    with yomi.Engine("shogi", memory="64M", workers=2, seed=1) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def go() -> Iterator[yomi.Engine[yomi.go.Game]]:
+    """Give the library's engine for Go on 5x5 with rollouts."""
+    with yomi.Engine("go", size=5, evaluator="rollouts", memory="64M", workers=1, seed=1) as engine:
+        yield engine

@@ -7,9 +7,8 @@ import asyncio
 import copy
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,18 +24,6 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.settings import OptionError
 
 SHORT = yomi.Limit(visits=20)
-
-
-@pytest.fixture(scope="module")
-def shogi() -> Iterator[yomi.Engine[yomi.shogi.Game]]:
-    with yomi.Engine("shogi", memory="64M", workers=2, seed=1) as engine:
-        yield engine
-
-
-@pytest.fixture(scope="module")
-def go() -> Iterator[yomi.Engine[yomi.go.Game]]:
-    with yomi.Engine("go", size=5, evaluator="rollouts", memory="64M", workers=1, seed=1) as engine:
-        yield engine
 
 
 # -- games -------------------------------------------------------------------------------------------------------------
@@ -433,162 +420,6 @@ def test_play_adds_little_to_a_search() -> None:
     assert beyond < 0.003
 
 
-def assert_wrong(call: Callable[[], object], expected: str) -> None:
-    """Check that a call with a wrong argument raises one line that contains what was expected."""
-    with pytest.raises(yomi.Error) as caught:
-        call()
-    message = str(caught.value)
-    assert expected in message
-    assert "\n" not in message
-
-
-# Arguments of wrong types
-ANY: Any = None
-FIVE: Any = 5
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ({"size": "x"}, "size 'x' found, expected an integer from 2 to 19"),
-        ({"size": 9.5}, "size 9.5 found"),
-        ({"size": None}, "size None found"),
-        ({"height": 20}, "height 20 found, expected an integer from 2 to 19"),
-        ({"komi": "x"}, "komi 'x' found, expected a number from -400 to 400"),
-        ({"rules": 5}, "rules 5 found"),
-        ({"handicap": "C3"}, "handicap 'C3' found, expected a list of points"),
-        ({"handicap": 5}, "handicap 5 found"),
-        ({"handicap": [5]}, "move 5 found, expected text"),
-    ],
-)
-def test_wrong_games_of_go(arguments: dict[str, Any], expected: str) -> None:
-    assert_wrong(lambda: yomi.go.Game(**arguments), expected)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ({"sfen": 5}, "sfen 5 found"),
-        ({"entering_king": 5}, "entering_king 5 found"),
-        ({"max_moves": "x"}, "max_moves 'x' found, expected an integer from 0 to 65535"),
-    ],
-)
-def test_wrong_games_of_shogi(arguments: dict[str, Any], expected: str) -> None:
-    assert_wrong(lambda: yomi.shogi.Game(**arguments), expected)
-
-
-@pytest.mark.parametrize("move", [None, 1.5, ["D4"], np.zeros((3, 3))], ids=["none", "real", "list", "array"])
-@pytest.mark.parametrize("game", [yomi.go.Game(9), yomi.shogi.Game()], ids=["go", "shogi"])
-def test_moves_of_other_types(game: yomi.go.Game | yomi.shogi.Game, move: Any) -> None:
-    assert_wrong(lambda: game.copy().play(move), "found, expected text or an integer")
-    assert_wrong(lambda: game.move_at(move), "found, expected text or an integer")
-    assert_wrong(lambda: game.move_index(move), "found, expected text")
-    assert not game.is_legal(move)
-
-
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        (lambda game: game.svg(heat=[1, 2]), "heat [1, 2] found, expected 9 rows of 9 numbers"),
-        (lambda game: game.svg(heat=5), "heat 5 found"),
-        (lambda game: game.svg(heat=[["x"] * 9] * 9), "expected 9 rows of 9 numbers"),
-        (lambda game: game.svg(ownership=np.zeros((9, 8))), "expected 9 rows of 9 numbers"),
-        (lambda game: game.svg(labels=["D4"]), "labels ['D4'] found, expected a mapping"),
-        (lambda game: game.svg(numbers={"pass": 1}), "numbers: pass found, expected points"),
-        (lambda game: game.play("D4", 7), "color 7 found, expected yomi.BLACK or yomi.WHITE"),
-        (lambda game: game.lead("D4"), "dead 'D4' found, expected a list of points"),
-        (lambda game: game.lead(5), "dead 5 found"),
-        (lambda game: game.to_sgf("abc"), "comments 'abc' found, expected a list of texts"),
-        (lambda game: game.to_sgf([5]), "comments 5 found, expected a list of texts"),
-        (lambda game: game.to_sgf(black=5), "black 5 found, expected text"),
-        (lambda game: game.to_sgf(blak="x"), "expected black, white, result or date"),
-        (lambda game: game.write(5), "path 5 found"),
-    ],
-)
-def test_wrong_arguments_of_a_game_of_go(call: Callable[[Any], object], expected: str) -> None:
-    game = yomi.go.Game(9)
-    assert_wrong(lambda: call(game), expected)
-    assert game == yomi.go.Game(9)
-
-
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        (lambda: yomi.shogi.Game().svg(bottom=7), "bottom 7 found, expected yomi.BLACK or yomi.WHITE"),
-        (lambda: yomi.shogi.Game().to_text(black=FIVE), "black 5 found, expected text"),
-        (lambda: yomi.shogi.Game().to_text(blak="x"), "expected black, white or ending"),
-        (lambda: yomi.shogi.Game().write(ANY), "path None found"),
-        (lambda: yomi.go.read(ANY), "path None found"),
-        (lambda: yomi.shogi.read(ANY), "path None found"),
-        (lambda: yomi.go.parse(ANY), "text None found, expected text or bytes"),
-        (lambda: yomi.shogi.parse(ANY), "text None found, expected text or bytes"),
-        (lambda: yomi.go.parse("(;GM[1]SZ[9];B[ee])")[0].game(-1), "moves -1 found, expected an integer of at least 0"),
-        (lambda: yomi.go.parse("(;GM[1]SZ[9];B[ee])")[0].positions(rules=ANY), "rules None found"),
-        (lambda: yomi.shogi.parse("startpos moves 7g7f")[0].game(-1), "moves -1 found"),
-        (lambda: yomi.Score(yomi.BLACK, 0.5).pov(3), "side 3 found, expected yomi.BLACK or yomi.WHITE"),
-    ],
-)
-def test_wrong_arguments_of_records_and_scores(call: Callable[[], object], expected: str) -> None:
-    assert_wrong(call, expected)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ({"visits": "x"}, "visits 'x' found, expected an integer of at least 1"),
-        ({"visits": 2.5}, "visits 2.5 found, expected an integer of at least 1"),
-        ({"playouts": True}, "playouts True found"),
-        ({"depth": [1]}, "depth [1] found"),
-        ({"seconds": "x"}, "seconds 'x' found, expected a number of at least 0"),
-        ({"seconds": float("nan")}, "seconds nan found"),
-        ({"clocks": 5}, "clocks 5 found, expected a yomi.Clock"),
-        ({"clocks": {yomi.BLACK: 5}}, "found, expected a yomi.Clock"),
-        ({"clocks": {"black": yomi.Clock()}}, "found, expected a yomi.Clock"),
-    ],
-)
-def test_wrong_limits(arguments: dict[str, Any], expected: str) -> None:
-    assert_wrong(lambda: yomi.Limit(**arguments), expected)
-
-
-@pytest.mark.parametrize("name", ["main", "byoyomi", "periods", "increment", "stones"])
-def test_wrong_clocks(name: str) -> None:
-    arguments: dict[str, Any] = {name: "x"}
-    assert_wrong(lambda: yomi.Clock(**arguments), f"{name} 'x' found, expected a")
-
-
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        (lambda engine, game: engine.analyse(game, 5), "limit 5 found, expected a yomi.Limit"),
-        (lambda engine, game: engine.analyse(game, 0), "limit 0 found"),
-        (lambda engine, game: engine.play(game, {"visits": 5}), "limit {'visits': 5} found"),
-        (lambda engine, game: engine.analysis(game, 5), "limit 5 found"),
-        (lambda engine, game: engine.analysis(game, interval="x"), "interval 'x' found, expected seconds"),
-        (lambda engine, game: engine.analysis(5), "a position of int found, expected yomi.go.Game"),
-        (lambda engine, game: asyncio.run(engine.aplay(game, 5)), "limit 5 found"),
-        (lambda engine, game: asyncio.run(engine.aanalyse(5)), "a position of int found"),
-        (lambda engine, game: engine.play(game, SHORT, avoid="C3"), "avoid 'C3' found, expected a list of moves"),
-        (lambda engine, game: engine.play(game, SHORT, allow="C3"), "allow 'C3' found, expected a list of moves"),
-        (lambda engine, game: engine.play(game, SHORT, allow=[None]), "move None found"),
-        (lambda engine, game: engine.evaluate(5), "positions 5 found, expected a yomi.go.Game or a list of them"),
-        (lambda engine, game: engine.evaluate(game).pov(3), "side 3 found"),
-        (lambda engine, game: engine.find_mate(game), "an engine for go found, expected shogi: only shogi has a mate"),
-    ],
-)
-def test_wrong_arguments_of_an_engine(
-    go: yomi.Engine[yomi.go.Game], call: Callable[[Any, yomi.go.Game], object], expected: str
-) -> None:
-    assert_wrong(lambda: call(go, go.new_game()), expected)
-
-
-def test_only_go_has_owners_and_only_names_of_games_make_engines(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
-    engine: Any = shogi
-    assert_wrong(lambda: engine.ownership(engine.new_game()), "an engine for shogi found, expected go: only go has")
-    assert_wrong(lambda: engine.dead_stones(engine.new_game()), "an engine for shogi found, expected go: only go has")
-    assert_wrong(lambda: engine.find_mate(engine.new_game(), "x"), "seconds 'x' found")
-    assert_wrong(lambda: yomi.Engine(["go"]), "game ['go'] found, expected go or shogi")  # type: ignore[call-overload]
-
-
 # -- to look at --------------------------------------------------------------------------------------------------------
 
 
@@ -636,47 +467,3 @@ def test_a_match_and_its_ratings(tmp_path: Path, capfd: pytest.CaptureFixture[st
         yomi.match(players, game="go", gammes=1)
     with pytest.raises(yomi.Error, match="no games"):
         yomi.ratings([])
-
-
-@pytest.mark.parametrize(
-    ("games", "expected"),
-    [
-        ([("a", "b", 7)], "('a', 'b', 7) found, expected yomi.BLACK, yomi.WHITE or 0 as the winner"),
-        ([("a", "b")], "('a', 'b') found, expected two names and a winner"),
-        ([(1, 2, 0)], "(1, 2, 0) found, expected two names and a winner"),
-        ([5], "games 5 found, expected a path"),
-        ([["a", "b", 1]], "games ['a', 'b', 1] found, expected a path"),
-        ("folder", "games 'folder' found, expected a list"),
-        (Path("folder"), "found, expected a list"),
-    ],
-)
-def test_ratings_of_wrong_games(games: Any, expected: str) -> None:
-    assert_wrong(lambda: yomi.ratings(games), expected)
-
-
-@pytest.mark.parametrize("players", ["yomi", 5, [], ["yomi"], ["yomi", 5]], ids=str)
-def test_a_match_without_two_players_starts_nothing(
-    players: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[object] = []
-    monkeypatch.setattr("yomi.engine.cli.match.play_match", lambda *arguments: started.append(arguments))
-    assert_wrong(
-        lambda: yomi.match(players, game="go", size=5, out=tmp_path / "m"), "expected a list of at least two players"
-    )
-    assert started == []
-    assert not (tmp_path / "m").exists()
-
-
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        (lambda: yomi.selfplay("go", games=0), "games 0 found, expected an integer of at least 1"),
-        (lambda: yomi.selfplay("go", games=ANY), "games None found"),
-        (lambda: yomi.selfplay("go", out=FIVE), "out 5 found, expected a path"),
-        (lambda: yomi.selfplay(ANY), "game None found, expected go or shogi"),
-        (lambda: yomi.learn(FIVE), "game 5 found, expected go or shogi"),
-        (lambda: yomi.match(["yomi", "yomi"], out=ANY), "out None found, expected a path"),
-    ],
-)
-def test_wrong_arguments_of_commands(call: Callable[[], object], expected: str) -> None:
-    assert_wrong(call, expected)
