@@ -17,7 +17,8 @@ import yomi
 from yomi.native.cache_folder import FACTS, require_private
 from yomi.native.errors import CompileError
 
-# The first start uses the wheel's kernels and compiles kernels for the exact processor in the background.
+# The first start uses the wheel's kernels. It compiles kernels for the exact processor in the background, and later
+# starts use those.
 # yomi.native.jit calls `level_in_use` when it is imported, before numba compiles anything.
 
 _V3 = "cx16,sahf,popcnt,sse3,sse4.1,sse4.2,ssse3,avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe,xsave"
@@ -52,11 +53,11 @@ def lacking_features(level: str) -> str:
     return ", ".join(name for name in LEVELS[level].split(",") if not has.get(name))
 
 
-def level_in_use(choice: Path) -> str | None:
+def level_in_use(native_mark: Path) -> str | None:
     """Return the level whose packaged kernels this process uses, or None if its kernels are for this exact processor.
 
     Args:
-        choice: file with the name of the faster kernels, "native" or a level. It exists once both have been compared.
+        native_mark: file that exists once the kernels for this exact processor are compiled.
     """
     setting = os.environ.get(SETTING, "")
     if setting in LEVELS:
@@ -69,11 +70,10 @@ def level_in_use(choice: Path) -> str | None:
         raise CompileError(f"found {SETTING}={setting}, expected {NATIVE} or {' or '.join(LEVELS)}")
     if setting == NATIVE or os.environ.get("NUMBA_CPU_NAME") or os.environ.get("NUMBA_CPU_FEATURES"):
         return None
-    if not COMPILED.exists() or platform.machine() not in ("x86_64", "AMD64"):
+    if not COMPILED.exists() or platform.machine() not in ("x86_64", "AMD64") or native_mark.exists():
         return None
     fitting = (level for level in LEVELS if not lacking_features(level))
-    level = next((level for level in fitting if packaged_kernels(level) is not None), None)
-    return level if level is not None and _choice(choice) in (None, level) else None
+    return next((level for level in fitting if packaged_kernels(level) is not None), None)
 
 
 def packaged_kernels(level: str | None) -> Path | None:
@@ -89,10 +89,3 @@ def packaged_kernels(level: str | None) -> Path | None:
     require_private(folder)
     facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
     return folder if facts == {"python": sys.implementation.cache_tag, "numba": numba.__version__} else None
-
-
-def _choice(file: Path) -> str | None:
-    try:
-        return file.read_text(encoding="utf-8").strip() or None
-    except OSError:
-        return None  # no comparison yet

@@ -19,10 +19,9 @@ from yomi.native import jit
 from yomi.native.cache_folder import COMPLETE, locked, write_json
 from yomi.native.compile_progress import Display, Progress, time_text
 from yomi.native.errors import CompileError
-from yomi.native.jit import CACHE_DIRECTORY, CHOICE, IS_PLAIN, LEVEL, PACKAGED, kernel_facts, kernel_key
+from yomi.native.jit import CACHE_DIRECTORY, CHOICE, IS_PLAIN, PACKAGED, kernel_facts, kernel_key
 from yomi.native.kernel_groups import GROUPS, NAMES
 from yomi.native.levels import NATIVE, ROOT, SETTING
-from yomi.native.speed import compare
 
 # Otherwise numba would compile at the first call: half a minute in the middle of a move. Each compiled group
 # (yomi.native.kernel_groups) has a mark in the cache, so that later starts return at once.
@@ -31,8 +30,7 @@ from yomi.native.speed import compare
 MISTAKE = "a mistake in a kernel: "
 CHECK = "--check"  # option of a process that only finds the line of an error
 LATER = "--later"  # option of a process that compiles in the background; names follow
-# Option of a process that compiles native kernels and compares them with a level's, which follows.
-COMPARE = "--compare"
+NATIVELY = "--natively"  # option of a process that compiles native kernels beside packaged ones
 MAX_PROCESSES = 4  # more would only wait for the slowest group
 LOW_PRIORITY = 19  # niceness of the background process
 
@@ -94,9 +92,8 @@ def compile_later(names: Sequence[str]) -> None:
 
 def compile_natively_later() -> None:
     """Compile native kernels in the background if the kernels in use came with yomi."""
-    # The process then compares both, and the next start uses the faster kernels.
-    if PACKAGED is not None and not CHOICE.exists() and not IS_PLAIN:
-        _begin_background((COMPARE, str(LEVEL)), {SETTING: NATIVE})
+    if PACKAGED is not None and not IS_PLAIN:
+        _begin_background((NATIVELY,), {SETTING: NATIVE})
 
 
 def _begin_background(words: Sequence[str], settings: Mapping[str, str]) -> None:
@@ -244,19 +241,19 @@ def main(words: Sequence[str]) -> None:
     """Run one task of a compiler process, selected by the first word. Print each group when it is compiled.
 
     LATER: compile the missing groups of the names that follow. CHECK: only infer the types of the groups that follow.
-    COMPARE: compile all missing groups, then compare their speed with the level that follows. Otherwise: compile the
-    groups named on stdin. An error in a kernel's source is printed on stderr.
+    NATIVELY: compile all missing groups, then make later starts use them. Otherwise: compile the groups named on stdin.
+    An error in a kernel's source is printed on stderr.
     """
     from yomi.native import typecheck
 
     try:
         if words[:1] == [CHECK]:
             typecheck.check(GROUPS[group].compile for group in words[1:])
-        elif words[:1] == [COMPARE]:
+        elif words[:1] == [NATIVELY]:
             _watch_stdin(queue.SimpleQueue())
             with _alone(list(NAMES), lambda line: None):
                 _compile_here(_missing(NAMES))
-            compare(words[1])
+            CHOICE.touch()
         elif words[:1] == [LATER]:
             _watch_stdin(queue.SimpleQueue())
             with _alone(words[1:], lambda line: None):

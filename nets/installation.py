@@ -25,7 +25,7 @@ EXTRA_OF = {
     "matplotlib": "plot",
     "shtab": "completion",
     **dict.fromkeys(("fastapi", "uvicorn", "pydantic", "starlette", "segno"), "web"),
-    **dict.fromkeys(("ray", "fsspec"), "cluster"),
+    "ray": "cluster",
 }
 
 

@@ -85,8 +85,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         text = "also write figures for TensorBoard, in the run's folder tensorboard"
         child.add_argument("--tensorboard", action="store_true", help=text)
         add_cluster(child)
-        text = "copy all results to a folder or an address of fsspec (s3://...) as well"
-        child.add_argument("--mirror", metavar="URL", help=text)
         add_flags(child, COMMAND, game)
         add_options(child, game, leave_out=set(TABLE) - set(BOARD), defaults=game.defaults.get(COMMAND, {}))
         group = child.add_argument_group("learning")
@@ -151,7 +149,7 @@ def learn(
 
     is_main = threading.current_thread() is threading.main_thread()  # only this thread may handle signals
     signals = stopped_by_a_signal(stop) if is_main else contextlib.nullcontext(lambda: 0)
-    with signals as stopped, _mirrored(args.mirror, loop.store.folder, say), _tensorboard(args.tensorboard, loop.store):
+    with signals as stopped, _tensorboard(args.tensorboard, loop.store):
         loop.run(goal)
     return 128 + stopped() if stopped() else 0
 
@@ -337,20 +335,6 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], own: str, say: Say, op
             except EvaluatorError:  # only the other machines of a cluster have a GPU: each chooses for itself
                 found["precision"] = "auto"
     return dataclasses.replace(options, precision=found["precision"])
-
-
-@contextlib.contextmanager
-def _mirrored(url: str | None, folder: Path, say: Say) -> Iterator[None]:
-    if url is None:
-        yield
-        return
-    require_package("fsspec", "--mirror")
-    from yomi.engine.learning.mirror import Mirror
-
-    mirror = Mirror(folder, url, say)
-    mirror.start()
-    with contextlib.closing(mirror):
-        yield
 
 
 @contextlib.contextmanager

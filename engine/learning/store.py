@@ -375,7 +375,7 @@ class Store:
         try:
             return State.from_json(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
-            raise LearningError(f"{path}: {error}: restore it from a copy (--mirror), or use a new folder") from None
+            raise LearningError(f"{path}: {error}: restore it from a copy, or use a new folder") from None
 
     def _check_settings(self, asked: Mapping[str, Any], live: frozenset[str]) -> None:
         # Write the settings of a new run, or compare them with those of the existing run.
@@ -392,7 +392,7 @@ class Store:
                 raise ValueError(f"{type(found).__name__} found, expected an object")
         except (ValueError, RecursionError) as error:
             why = f"damaged ({error}), expected the settings of a run"
-            raise LearningError(f"{path}: {why}: restore it from a copy (--mirror), or use a new folder") from None
+            raise LearningError(f"{path}: {why}: restore it from a copy, or use a new folder") from None
         if found.get("format") != FORMAT:
             raise LearningError(
                 f"{path}: format {found.get('format')!r} found, expected {FORMAT} (another version's run)"

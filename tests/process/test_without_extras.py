@@ -19,7 +19,7 @@ class Without:
         self.finder = finder
 
     def find_spec(self, name, path=None, target=None):
-        extras = ("onnx", "onnxruntime", "onnxscript", "torch", "matplotlib", "ray", "fsspec", "tensorrt", "cshogi")
+        extras = ("onnx", "onnxruntime", "onnxscript", "torch", "matplotlib", "ray", "tensorrt", "cshogi")
         return None if name.partition(".")[0] in extras else self.finder.find_spec(name, path, target)
 
     def __getattr__(self, name):

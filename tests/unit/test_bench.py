@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
 import re
@@ -38,7 +37,6 @@ from yomi.native.go.planes import policy_index
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
-from yomi.nets.models import default_network
 
 
 def test_positions_go_on() -> None:
@@ -349,19 +347,6 @@ def test_networks_for_shogi_without_onnx(
     error = capsys.readouterr().err
     assert error.startswith(f"yomi bench: this benchmark needs {package}, which is not installed: ")
     assert error.count("\n") == 1
-
-
-def test_prior_weights_without_onnx(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    for package in ("onnx", "onnxruntime"):
-        monkeypatch.setitem(sys.modules, package, None)
-    prior_weights = importlib.import_module("yomi.bench.prior_weights")
-    data = prior_weights.sample(default_network("go"), 5, 0.01, np.random.default_rng(1))
-    assert len(data.counts) >= prior_weights.GAMES
-    assert data.policy.sum() == pytest.approx(len(data.counts), rel=1e-4)
-    assert prior_weights.main([str(tmp_path / "none.bin"), str(tmp_path / "out")]) == 2
-    assert re.fullmatch(r".*none\.bin: .*\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("is_there", [True, False])

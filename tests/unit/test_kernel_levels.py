@@ -11,7 +11,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from yomi.native import build_kernels, jit, levels, speed
+from yomi.native import build_kernels, jit, levels, precompile
 from yomi.native.errors import CompileError
 
 
@@ -31,13 +31,22 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "compiled"
 
 
-def test_the_best_level_is_used_until_native_kernels_are_faster(package: Path, tmp_path: Path) -> None:
+def test_the_best_level_is_used_until_native_kernels_are_compiled(package: Path, tmp_path: Path) -> None:
     choice = tmp_path / "choice"
     assert levels.level_in_use(choice) == "x86-64-v4"
-    choice.write_text("native\n")
+    choice.touch()
     assert levels.level_in_use(choice) is None
-    choice.write_text("x86-64-v4\n")
-    assert levels.level_in_use(choice) == "x86-64-v4"
+
+
+def test_native_kernels_are_compiled_before_they_are_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = list[bool]()
+    monkeypatch.setattr(precompile, "CHOICE", tmp_path / "choice")
+    monkeypatch.setattr(precompile, "CACHE_DIRECTORY", tmp_path)
+    monkeypatch.setattr(precompile, "_watch_stdin", lambda lines: None)
+    monkeypatch.setattr(precompile, "_compile_here", lambda groups: done.append(precompile.CHOICE.exists()))
+    precompile.main([precompile.NATIVELY])
+    assert done == [False]
+    assert precompile.CHOICE.exists()
 
 
 def test_a_level_that_the_processor_lacks_is_left_out(
@@ -85,7 +94,7 @@ def test_a_level_that_the_processor_lacks_gets_a_line(
     assert capsys.readouterr().out == "skipping x86-64-v4: this processor lacks avx512bw\n"
 
 
-def test_a_comparison_counts_for_its_sources_only() -> None:
+def test_the_choice_counts_for_its_sources_only() -> None:
     assert jit.CHOICE.name == f"faster-kernels-{jit.kernel_facts('others')['sources']}"
 
 
@@ -102,27 +111,6 @@ def test_kernels_that_others_can_write_are_refused(package: Path, tmp_path: Path
     (package / "x86-64-v4").chmod(0o777)
     with pytest.raises(CompileError, match="other users can write to"):
         levels.level_in_use(tmp_path / "choice")
-
-
-@pytest.mark.parametrize(("native", "chosen"), [(1.2, "native"), (0.9, "x86-64-v3")])
-def test_the_faster_kernels_are_chosen(
-    native: float, chosen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(jit, "CHOICE", tmp_path / "choice")
-    monkeypatch.setattr(speed, "_speed_of", lambda kernels: native if kernels == "native" else 1.0)
-    speed.compare("x86-64-v3")
-    assert (tmp_path / "choice").read_text() == f"{chosen}\n"
-
-
-def test_a_comparison_that_fails_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit, "CHOICE", tmp_path / "choice")
-    monkeypatch.setattr(speed, "_speed_of", lambda kernels: 0.0)
-    speed.compare("x86-64-v3")
-    assert not (tmp_path / "choice").exists()
-
-
-def test_speeds_are_measured() -> None:
-    assert speed.measure() > 0.0
 
 
 KERNELS = """
