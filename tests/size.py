@@ -1,0 +1,37 @@
+"""Count the lines of the product and of the tests: `python -m tests.size`. It fails if the product exceeds LIMIT.
+
+Size is a cost. A change that needs more lines raises LIMIT in a commit of its own, with the reason.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+LIMIT = 86_849  # lines of Python
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("engine", "native", "nets", "bench")
+
+
+def main() -> None:
+    # mypy and lint-imports find these folders through links in yomi. Git on Windows writes files in place of links by
+    # default: both checks would then pass without having looked at anything.
+    for name in FOLDERS:
+        if not (ROOT / "yomi" / name / "__init__.py").is_file():
+            raise SystemExit(
+                f"yomi/{name} is no link to {name}: git config core.symlinks true, git checkout yomi; then check again"
+            )
+    product = [path for name in FOLDERS for path in (ROOT / name).rglob("*.py")]
+    product += [
+        path for path in (ROOT / "yomi").rglob("*.py") if path.relative_to(ROOT / "yomi").parts[0] not in FOLDERS
+    ]
+    lines = _lines(product)
+    print(f"product: {lines} lines in {len(product)} modules; tests: {_lines((ROOT / 'tests').rglob('*.py'))} lines")
+    if lines > LIMIT:
+        raise SystemExit(f"the product has {lines} lines, expected at most {LIMIT}: remove some, or see tests/size.py")
+
+
+def _lines(files: Iterable[Path]) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in files)
+
+
+if __name__ == "__main__":
+    main()
