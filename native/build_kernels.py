@@ -4,7 +4,6 @@ They go to native/compiled/LEVEL. `pip wheel` then makes a wheel with them for t
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numba
 
+from yomi import children
 from yomi.native.cache_folder import COMPLETE, FACTS
 from yomi.native.levels import COMPILED, LEVELS, ROOT, SETTING, lacking_features
 
@@ -26,7 +26,7 @@ def build(level: str) -> None:
     """
     target = COMPILED / level
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, SETTING: level, "YOMI_CACHE_DIR": folder}
+        environment = {**children.environment(), SETTING: level, "YOMI_CACHE_DIR": folder}
         script = "from yomi.native.kernel_groups import NAMES; from yomi.native.precompile import compile_names; "
         command = [sys.executable, "-c", script + "compile_names(list(NAMES), lambda line: print(line, flush=True))"]
         shutil.rmtree(target, ignore_errors=True)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from yomi import children
 from yomi.language import tr
 from yomi.native import jit
 from yomi.native.cache_folder import COMPLETE, locked, write_json
@@ -209,7 +210,7 @@ def _start(
     command: Sequence[str], output: Any, errors: Any, settings: Mapping[str, str] | None = None
 ) -> "subprocess.Popen[bytes]":
     # The process ends itself when its stdin is closed: also if this process is killed.
-    environment = {**os.environ, "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent), **(settings or {})}
+    environment = {**children.environment(), "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent), **(settings or {})}
     # bufsize=0: closing the buffer of a process that has ended would raise an error.
     return subprocess.Popen(
         command, bufsize=0, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=errors

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TypeAlias
 
-from yomi.engine.clients.spec import EngineSpec, SpecError
+from yomi import children
+from yomi.engine.clients.spec import OWN, EngineSpec, SpecError
 from yomi.engine.clock import Clock, Clocks
 from yomi.errors import Error
 
@@ -57,12 +58,14 @@ class EngineProcess:
         self._fault = ""
         self._killing = threading.Lock()
         self._is_killed = False
+        is_own = tuple(command[: len(OWN)]) == OWN
         try:
             with _pinned(cpus):
                 self._process = subprocess.Popen(
                     list(command),
                     cwd=folder,
-                    env=None if environment is None else os.environ | dict(environment),
+                    env=(children.environment() if is_own else children.foreign_environment())
+                    | dict(environment or {}),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from yomi import children
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import prepare
 from yomi.engine.cli.main import build
@@ -215,9 +217,25 @@ def learn(
     args, options = _arguments(
         [command.COMMAND, game], game, renamed, descriptor.defaults.get(command.COMMAND, {}), known
     )
-    with reported(progress):
+    with reported(progress), _safe_children():
         command.learn(args, options, progress, loss, on_generation)
     return args.out or Path(f"learn-{game}")
+
+
+@contextlib.contextmanager
+def _safe_children() -> Iterator[None]:
+    """Set the environment of processes that yomi starts (see `yomi.children`) while a command runs."""
+    wanted = children.environment()
+    before = {name: os.environ.get(name) for name in (children.VARIABLE, "PYTHONPATH")}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _descriptor(game: str) -> Any:
