@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from yomi.engine.play import G
-
 if TYPE_CHECKING:
     import argparse
     from contextlib import AbstractContextManager
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from yomi.engine.play import Ended, Referee
     from yomi.engine.players.player import Player
     from yomi.engine.players.precision import Sampling
-    from yomi.engine.players.request import Decision
+    from yomi.engine.players.request import Decision, PlayableGame
     from yomi.engine.records import Score
     from yomi.engine.review_scans import Reviewer
     from yomi.engine.search.settings import SearchSettings
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from yomi.nets.metadata import FeatureSet
     from yomi.nets.sparse import SparseEncoder
 
+G = TypeVar("G", bound="PlayableGame")
 P = TypeVar("P", bound="Player[Any]")
 Say = Callable[[str], None]  # shows the user a line of progress
 

@@ -7,10 +7,8 @@ it considers odd moves and misreads them, as beginners do.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +142,9 @@ class Rating:
 
 
 def read_ratings() -> dict[str, dict[int, Rating]]:
+    import json  # not above, as resources: every start of an engine would wait for them
+    from importlib import resources
+
     source = resources.files("yomi.engine") / TABLE
     data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
     return {

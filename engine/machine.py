@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
 import sys
-from importlib import metadata
 from pathlib import Path
 
 PACKAGES = (  # that affect speed
@@ -25,6 +23,8 @@ def processor_name() -> str:
                 return line.partition(":")[2].strip()
     except OSError:  # not Linux
         pass
+    import platform  # not above, as importlib.metadata below: every start of an engine would wait for it
+
     return platform.processor() or platform.machine()
 
 
@@ -36,6 +36,8 @@ def usable_cores() -> int:
 
 
 def package_versions() -> dict[str, str]:
+    from importlib import metadata
+
     versions = {}
     for package in PACKAGES:
         try:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from yomi.language import tr
-from yomi.nets.katago.human_profile import check_profile
 from yomi.nets.settings import OptionError, Setting, Usi, Value, choice, did_you_mean, flag, number, option, rows_of
 
 __all__ = ["TABLE", "OptionError", "Options", "Setting", "Value", "find"]
@@ -42,7 +41,13 @@ MAX_KOMI = 400.0
 SHOGI_C_PUCT = 2.88
 
 
-@dataclass
+def _check_profile(name: str) -> str | None:
+    from yomi.nets.katago.human_profile import check_profile  # not above: every start of an engine would wait for it
+
+    return check_profile(name)
+
+
+@dataclass(repr=False)
 class SearchOptions:
     """The options that the search reads. SearchSettings adds a value for each option that is left at none."""
 
@@ -195,8 +200,10 @@ class SearchOptions:
     # fmt: on
 
 
-@dataclass
+@dataclass(repr=False)
 class Options(SearchOptions):
+    """All options. Without a text here, dataclass would spend a millisecond on one."""
+
     # a table: the formatter would give each argument a line
     # fmt: off
     net: str | None = option(
@@ -216,7 +223,7 @@ class Options(SearchOptions):
         games=GO,
     )
     human_profile: str | None = option(
-        None, "choose the players that a human-SL network imitates", NETWORK, kind="own", read=check_profile,
+        None, "choose the players that a human-SL network imitates", NETWORK, kind="own", read=_check_profile,
         word="PROFILE", unset="no profile",
         more="rank_20k to rank_9d: players of a rank. preaz_20k to preaz_9d: before AlphaZero. rank_5k_2d: Black 5 kyu,"
         " White 2 dan. proyear_1800 to proyear_2023: professionals of a year.",

@@ -14,8 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from yomi.engine.records import printable
-from yomi.nets.errors import LineError
+from yomi.nets.errors import LineError, printable
 from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:

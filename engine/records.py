@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from yomi.nets.errors import is_control
-
 MAX_RECORD_BYTES = 2**28  # of a file of records; also of a compressed file after decompression
 MAX_NOTES = 5  # printed for a file; a last line counts the others
 MAX_NAMED = 20  # omitted files that are named; a last line counts all
@@ -125,11 +123,6 @@ def read_record_bytes(path: str | Path, limit: int | None = MAX_RECORD_BYTES) ->
         if status.st_size > limit or len(data) > limit:
             raise OSError(errno.EFBIG, f"larger than {limit >> 20} MiB, expected a smaller file", str(path))
         return data
-
-
-def printable(text: object, keep: str = "") -> str:
-    """Return text for a terminal, with U+FFFD for control characters (except `keep`), line ends and bidi marks."""
-    return "".join(c if c in keep or not is_control(c) else "\ufffd" for c in str(text))
 
 
 @dataclass(frozen=True, slots=True)

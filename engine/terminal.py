@@ -14,9 +14,9 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.mistakes import WARNING_LOSS, WARNING_SECONDS, WARNING_VISITS
 from yomi.engine.play import G
 from yomi.engine.players.request import Request
-from yomi.engine.records import printable
 from yomi.engine.screen import CLEAR
 from yomi.language import tr
+from yomi.nets.errors import printable
 
 if TYPE_CHECKING:
     from yomi.engine.options import Value

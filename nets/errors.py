@@ -45,3 +45,8 @@ def _shown(character: str) -> str:
     if is_lone or is_control(character):
         return character.encode("unicode_escape").decode("ascii")
     return character
+
+
+def printable(text: object, keep: str = "") -> str:
+    """Return text for a terminal, with U+FFFD for control characters (except `keep`), line ends and bidi marks."""
+    return "".join(c if c in keep or not is_control(c) else "\ufffd" for c in str(text))

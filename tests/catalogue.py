@@ -80,7 +80,7 @@ def help_texts() -> set[str]:
     recorder = Recorder()
     earlier, language._texts = language._texts, recorder
     try:
-        command_line.build(()).format_help()
+        command_line.overview()
         for name in command_line.IN_JAPANESE:
             for parser in _family(command_line.build([name]), name):
                 parser.format_help()

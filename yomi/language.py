@@ -33,6 +33,16 @@ def counted(one: str, many: str, n: int, /, **values: object) -> str:
     return tr(one if n == 1 or _texts is not None else many, n=f"{n:,}", **values)
 
 
+def translated_line(line: str) -> str:
+    """Return a heading, or an example whose remark is translated."""
+    if _texts is None:
+        return line
+    import re  # not above: an English start does without it
+
+    found = re.fullmatch(r"( +yomi .*?  +)(\S.*)", line)
+    return found[1] + tr(found[2]) if found else line if line.startswith(" ") or not line else tr(line)
+
+
 def is_japanese() -> bool:
     return _texts is not None
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from yomi.engine.arguments import add_old_names
-from yomi.engine.cli.games import GO, SHOGI
 from yomi.engine.cli.loading import (
     add_options,
     check_limited,
@@ -69,7 +68,15 @@ PERSPECTIVES = {"black": "BLACK", "white": "WHITE", "side-to-move": "SIDETOMOVE"
 IGNORED = frozenset({"homeDataDir", "logDir", "logFile", "logToStderr", "logAllRequests", "logAllResponses"})
 
 
+# A game is imported by its own command only: an interface waits for the first answer.
+def _add_gtp(parser: argparse.ArgumentParser) -> None:
+    from yomi.engine.go.descriptor import GAME as GO
+
+    add_options(parser, GO)
+
+
 def _run_gtp(args: argparse.Namespace) -> int:
+    from yomi.engine.go.descriptor import GAME as GO
     from yomi.engine.go.gtp.session import serve
 
     options = collect(args, GO)
@@ -78,7 +85,14 @@ def _run_gtp(args: argparse.Namespace) -> int:
     return serve(options, lambda: make_player(GO, options), level)
 
 
+def _add_usi(parser: argparse.ArgumentParser) -> None:
+    from yomi.engine.shogi.descriptor import GAME as SHOGI
+
+    add_options(parser, SHOGI)
+
+
 def _run_usi(args: argparse.Namespace) -> int:
+    from yomi.engine.shogi.descriptor import GAME as SHOGI
     from yomi.engine.shogi.usi.session import serve
 
     try:
@@ -93,6 +107,8 @@ def _run_usi(args: argparse.Namespace) -> int:
 
 
 def _add_analysis(parser: argparse.ArgumentParser) -> None:
+    from yomi.engine.go.descriptor import GAME as GO
+
     text = "search N positions at the same time (default: 1 on a processor, 4 on a GPU)"
     at_once = parser.add_argument("--at-once", type=int, metavar="N", help=text)
     add_old_names(parser, at_once, "--threads", "-analysis-threads")  # the last is KataGo's
@@ -111,6 +127,7 @@ def _add_analysis(parser: argparse.ArgumentParser) -> None:
 
 def _run_analysis(args: argparse.Namespace) -> int:
     from yomi.engine.go.analysis.session import serve
+    from yomi.engine.go.descriptor import GAME as GO
 
     options = collect(args, GO, **ANALYSIS_DEFAULTS, **visits_without_limit(args, DEFAULT_VISITS, GO))
     set_up_logs(options)
@@ -171,6 +188,6 @@ def override_settings(options: Options, pairs: Mapping[str, str]) -> Settings:
     return settings
 
 
-GTP = Command("yomi gtp [options]", GTP_EPILOG, lambda parser: add_options(parser, GO), _run_gtp)
-USI = Command("yomi usi [options]", USI_EPILOG, lambda parser: add_options(parser, SHOGI), _run_usi)
+GTP = Command("yomi gtp [options]", GTP_EPILOG, _add_gtp, _run_gtp)
+USI = Command("yomi usi [options]", USI_EPILOG, _add_usi, _run_usi)
 ANALYSIS = Command("yomi analysis [options]", ANALYSIS_EPILOG, _add_analysis, _run_analysis)

@@ -1,24 +1,27 @@
-"""The command line `yomi COMMAND ...`. The module of a command is imported when its help or its run needs it."""
+"""The command line `yomi COMMAND ...`. The module of a command is imported when its help or its run needs it.
+
+`yomi --help` imports no parser: modules take most of the time of a start.
+"""
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import io
+import itertools
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from yomi import __version__, language
-from yomi.engine.cli.output import LINE_ENDS
-from yomi.engine.cli.parser import CliError, Command, Parser, overview, sentence
-from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.machine import MIN_TO_START, address_space_limit, limit_text, memory_fault
 from yomi.engine.protocols.streams import CheckedStdout, OutputClosedError
-from yomi.engine.records import printable
+from yomi.errors import Error
 from yomi.language import tr
-from yomi.native.errors import CompileError
-from yomi.nets.errors import LineError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from yomi.engine.cli.parser import Command
 
 BENCH = "bench"
 WEB = "yomi.web.cli"  # the module of `yomi serve`, which uses the library
@@ -78,18 +81,17 @@ start here:
 """
 
 
-class MainParser(Parser):
-    def format_help(self) -> str:
-        return overview(GROUPS, COMMANDS, USAGE, HEADING, EPILOG)
-
-
 def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentParser:
     """Return the parser.
 
     Only the command in `argv` gets its flags. With `with_all` every command gets them, which imports all modules.
     """
-    parser = MainParser(prog="yomi", usage=USAGE)
-    parser.add_argument("--version", action="version", version=f"yomi {__version__}")
+    import argparse
+
+    from yomi.engine.cli.parser import Parser, sentence
+
+    parser = Parser(prog="yomi", usage=USAGE)
+    parser.add_argument("--version", action="version", version=f"yomi {__version__}", help=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog="yomi", parser_class=Parser)
     chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, text in COMMANDS.items():
@@ -109,7 +111,17 @@ def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentPa
     return parser
 
 
+def overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [tr("usage: ") + USAGE, tr(HEADING)]
+    for title, names in GROUPS.items():
+        lines += ["", f"{tr(title)}:", *(f"  {name.ljust(width)}  {tr(COMMANDS[name])}" for name in names)]
+    return "\n".join([*lines, "", *map(language.translated_line, EPILOG.splitlines()), ""])
+
+
 def find_command(name: str) -> Command:
+    from yomi.engine.cli.parser import Command
+
     module, _, attribute = OBJECTS.get(name, name).partition(":")
     found = importlib.import_module(WEB if name == "serve" else f"yomi.engine.cli.{module}")
     return getattr(found, attribute) if attribute else Command(found.USAGE, found.EPILOG, found.add, found.run)
@@ -158,30 +170,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     try:
-        if words and not words[0].startswith("-"):
+        leading = set(itertools.takewhile(lambda word: word.startswith("-"), words))
+        if not words or leading & {"-h", "--help", "--help-all", "--"}:
+            print(overview(), end="")
+            return 0
+        if not words[0].startswith("-"):
             check_address_space()
         if words[:1] == [BENCH]:
             from yomi.bench.cli import main as bench
 
             return bench(words[1:])
-        if words and words[0] in OF_GAMES:
+        if words[0] in OF_GAMES:
             from yomi.engine.cli.games import with_game
 
             words = with_game(words)
-        parser = build(words)
-        args = parser.parse_args(words)
-        if args.command is None:
-            parser.print_help()
-            return 0
+        args = build(words).parse_args(words)
         args.command_words = words
         status: int = args.run(args)
         return status
-    except (LineError, EvaluatorError, CompileError) as error:
+    except Error as error:
         print_error(error)
         return 2
     except KeyboardInterrupt:
         return 130
     except (MemoryError, ImportError, OSError, RuntimeError) as error:
+        from yomi.engine.machine import memory_fault
+
         why = memory_fault(error)
         if why is None and isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
             why = f"{error.filename or 'output'}: {error.strerror or error}"
@@ -192,11 +206,17 @@ def _run(words: list[str]) -> int:
 
 
 def print_error(error: object) -> None:
+    from yomi.engine.cli.output import LINE_ENDS
+    from yomi.nets.errors import printable
+
     print(tr("yomi: error: {error}", error=printable(error, keep=LINE_ENDS)), file=sys.stderr)
 
 
 def check_address_space() -> None:
     """Raise CliError if this process may use too little address space to load the libraries."""
+    from yomi.engine.cli.parser import CliError
+    from yomi.engine.machine import MIN_TO_START, address_space_limit, limit_text
+
     limit = address_space_limit()
     if limit is not None and limit < MIN_TO_START:
         raise CliError(limit_text(limit))

@@ -47,8 +47,9 @@ from yomi.engine.matches.parts import SPRT_AND_TASK, UNIT, done_pairs, unit_of
 from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
 from yomi.engine.options import Options
-from yomi.engine.records import LeftOut, printable
+from yomi.engine.records import LeftOut
 from yomi.language import tr
+from yomi.nets.errors import printable
 
 if TYPE_CHECKING:
     from yomi.engine.cluster import ClusterOptions

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from yomi.engine.cli.parser import CliError
 from yomi.engine.machine import package_versions, processor_name, usable_cores
-from yomi.engine.options import Options
-from yomi.engine.records import printable
+from yomi.nets.errors import printable
+
+if TYPE_CHECKING:
+    from yomi.engine.options import Options
 
 LINE_ENDS = "\n\t"
 
@@ -74,6 +74,8 @@ Row = Mapping[str, Any]  # One line of a table: column name -> value. All rows o
 
 
 def machine_facts() -> dict[str, str | int]:
+    import platform  # not above: every start of an engine would wait for it
+
     facts: dict[str, str | int] = {
         "cpu": processor_name(),
         "cores": usable_cores(),
@@ -123,6 +125,8 @@ def print_facts() -> None:
 
 def write_json(path: str | Path, name: str, rows: Sequence[Row], *, command: Sequence[str] | None = None) -> None:
     """Write results with the machine's facts and the command that made them. Raises OSError."""
+    import json
+
     document = {
         "benchmark": name,
         "command": list(sys.argv if command is None else command),

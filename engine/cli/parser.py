@@ -6,16 +6,15 @@ import argparse
 import copy
 import importlib.util
 import re
-import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from yomi.engine import wide
-from yomi.language import is_japanese, tr
+from yomi.language import is_japanese, tr, translated_line
 from yomi.nets.errors import LineError
 from yomi.nets.installation import missing_line
 from yomi.nets.settings import did_you_mean
@@ -190,12 +189,6 @@ def _wrapped(text: str, width: int) -> list[str]:
     return wide.wrap(tr(text), width) if is_japanese() else textwrap.wrap(text, width)
 
 
-def translated_line(line: str) -> str:
-    """Return a heading, or an example whose remark is translated."""
-    found = re.fullmatch(r"( +yomi .*?  +)(\S.*)", line)
-    return found[1] + tr(found[2]) if found else line if line.startswith(" ") or not line else tr(line)
-
-
 def translated_help(text: str, *, is_short: bool = False) -> str:
     """Return the help of an option in Japanese. Its default is translated if it is made of words.
 
@@ -239,6 +232,8 @@ def short_help(parser: argparse.ArgumentParser) -> str:
 
 
 def _is_screen(text: str) -> bool:
+    import shutil  # not above: it would add two milliseconds to every start
+
     columns = shutil.get_terminal_size().columns
     return sum(max(1, -(-wide.width(line) // columns)) for line in text.splitlines()) <= MAX_LINES
 
@@ -301,13 +296,3 @@ def _examples(epilog: str, count: int) -> str:
             break
         lines.append(line)
     return "\n".join(["examples:", *lines])
-
-
-def overview(
-    groups: Mapping[str, Iterable[str]], texts: Mapping[str, str], usage: str, heading: str, footer: str
-) -> str:
-    width = max(map(len, texts))
-    lines = [tr("usage: ") + usage, tr(heading)]
-    for title, names in groups.items():
-        lines += ["", f"{tr(title)}:", *(f"  {name.ljust(width)}  {tr(texts[name])}" for name in names)]
-    return "\n".join([*lines, "", *map(translated_line, footer.splitlines()), ""])

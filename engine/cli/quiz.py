@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from yomi.engine.cli.output import echo
 from yomi.engine.mistakes import shown_class
-from yomi.engine.records import printable
 from yomi.engine.review import Annotated, Review, ReviewedMove
 from yomi.language import tr
+from yomi.nets.errors import printable
 
 SHOW, LEAVE = ("?", "？", "show"), ("q", "quit", "終了")  # answers that are no moves
 CORRECT = 0.01  # an answer that loses no more winrate is as good as the best move

@@ -33,11 +33,11 @@ from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.jobs import folder_of
 from yomi.engine.mistakes import DEFAULT, WINRATE, Thresholds
 from yomi.engine.options import NOT_FOR_ANALYSIS
-from yomi.engine.records import printable, read_record_bytes
+from yomi.engine.records import read_record_bytes
 from yomi.engine.review import ReviewError
 from yomi.engine.review_scans import FIRST_SECONDS, KnownPositions, Plan, first_visits, parse_first_pass
 from yomi.language import tr
-from yomi.nets.errors import NetworkError
+from yomi.nets.errors import NetworkError, printable
 from yomi.nets.settings import OptionError
 
 if TYPE_CHECKING:

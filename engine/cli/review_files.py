@@ -16,9 +16,10 @@ from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.review_progress import ReviewJournal
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.records import printable, report_notes
+from yomi.engine.records import report_notes
 from yomi.engine.review_scans import FIRST, FULL, Progress
 from yomi.language import counted, is_japanese, tr
+from yomi.nets.errors import printable
 
 if TYPE_CHECKING:
     from yomi.engine.review import Annotated, Review

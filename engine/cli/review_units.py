@@ -16,8 +16,8 @@ from yomi.engine.cli.review_files import Job, Outcome, unused, write
 from yomi.engine.cli.review_parts import ReviewShare
 from yomi.engine.cluster import ClusterOptions, Places, Recipe, moved, sent_networks
 from yomi.engine.options import Options
-from yomi.engine.records import printable
 from yomi.engine.units import Report, UnitPool, UnitWorker
+from yomi.nets.errors import printable
 
 KEYS = ("path", "games", "reviewed", "broken", "cells", "printed", "noted")
 

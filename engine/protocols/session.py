@@ -14,12 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.machine import memory_fault
 from yomi.engine.protocols.streams import Inbox, Output, OutputClosedError, claim_stdout, read_lines
-from yomi.native.cache_folder import check_cache
-from yomi.native.errors import CompileError
-from yomi.nets.settings import OptionError
+from yomi.errors import Error
 
 FAILED = 2  # exit status
 
@@ -121,6 +117,8 @@ class BaseSession(abc.ABC):
         return thread
 
     def _load(self) -> None:
+        from yomi.native.cache_folder import check_cache
+
         try:
             check_cache()  # here, before several threads import kernels
             self.load()
@@ -136,9 +134,11 @@ class BaseSession(abc.ABC):
 
     def load_error(self, error: BaseException) -> LoadError:
         """Return the LoadError for an error while loading. Internal errors are logged with their traceback."""
+        from yomi.engine.machine import memory_fault
+
         if why := memory_fault(error):
             return LoadError(why)
-        if isinstance(error, (CompileError, EvaluatorError, OptionError)):
+        if isinstance(error, Error):
             return LoadError(str(error))
         return LoadError(internal_error(self._log, "while loading", error))
 

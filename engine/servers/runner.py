@@ -17,10 +17,10 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from yomi.engine.records import printable
 from yomi.engine.servers.client import AnyClient
 from yomi.engine.servers.game import GaveUpError
 from yomi.engine.servers.settings import Account
+from yomi.nets.errors import printable
 
 log = logging.getLogger("yomi.servers")
 

@@ -8,7 +8,6 @@ import queue
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,13 +15,6 @@ from typing import Self
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300.0
 """Seconds after which a process that says nothing counts as hanging; it may have to compile kernels first."""
-
-
-def seconds_of_bare_python() -> float:
-    """Return what Python takes to start and end: the measure of a machine that may be busy."""
-    start = time.monotonic()
-    subprocess.run([sys.executable, "-c", "pass"], check=True)
-    return time.monotonic() - start
 
 
 class PipedProcess:

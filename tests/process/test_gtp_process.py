@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.process.engine_process import ROOT, seconds_of_bare_python
+from tests.process.engine_process import ROOT
 from tests.process.gtp_process import GtpProcess
 
 FAKE = "tests.process.fake_engine"
@@ -18,34 +18,6 @@ def fake() -> Iterator[GtpProcess]:
     """Give one engine to all tests that do not end it."""
     with GtpProcess(FAKE) as engine:
         yield engine
-
-
-def test_start_is_quick() -> None:
-    """The first answers do not wait for numba (the machine may be busy: the best of twenty, by Python's own start)."""
-
-    def once() -> float:
-        start = time.monotonic()
-        with GtpProcess(FAKE) as engine:
-            assert engine.ask("name") == "= yomi"
-            seconds = time.monotonic() - start
-            assert engine.ask("protocol_version") == "= 2"
-            assert engine.ask("list_commands").startswith("= protocol_version\n")
-            engine.write("quit\n")
-            assert engine.end(60) == 0
-        return seconds
-
-    assert any(once() < max(1.0, 12 * seconds_of_bare_python()) for _ in range(20))
-
-
-def test_nothing_slow_is_imported_for_the_first_answers() -> None:
-    code = (
-        "import sys, yomi.engine.go.gtp.session, yomi.engine.go.gtp.engine;"
-        "print(*sorted(m for m in sys.modules"
-        " if m.startswith(('numba','numpy','onnxruntime','sgfmill','yomi.native'))))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    light = ["yomi.native", "yomi.native.cache_folder", "yomi.native.errors"]  # import no numba
-    assert found.stdout.split() == light
 
 
 def test_pipelined_lines_of_every_kind() -> None:

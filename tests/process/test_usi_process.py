@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.engine_process import ROOT, seconds_of_bare_python
+from tests.process.engine_process import ROOT
 from tests.process.usi_process import UsiProcess
 from yomi.engine.shogi.usi.session import GRACE, PATIENCE
 
@@ -40,34 +40,6 @@ def fakes() -> Iterator[Fakes]:
 def answers(text: str) -> list[str]:
     """Return the answers to `go` in an output."""
     return [line for line in text.splitlines() if line.startswith(("bestmove", "checkmate"))]
-
-
-def test_start_is_quick() -> None:
-    """`usiok` does not wait for anything slow (the machine may be busy: the best of twenty, by Python's own start)."""
-    bare = []
-
-    def once() -> float:
-        bare.append(seconds_of_bare_python())
-        start = time.monotonic()
-        with UsiProcess("yomi", "usi") as engine:
-            engine.send("usi")
-            engine.until("usiok")
-            seconds = time.monotonic() - start
-            engine.send("quit")
-            assert engine.end(60) == 0
-        return seconds
-
-    assert any(once() < max(0.2, 12 * min(bare)) for _ in range(20))
-
-
-def test_nothing_slow_is_imported_for_usiok() -> None:
-    code = (
-        "import sys, yomi.engine.cli.engines, yomi.engine.shogi.usi.commands; print(*sorted(m for m in sys.modules"
-        " if m.startswith(('numba','numpy','onnx','onnxruntime','cshogi','yomi.native'))))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    light = ["yomi.native", "yomi.native.cache_folder", "yomi.native.errors"]  # import no numba
-    assert found.stdout.split() == light
 
 
 def test_introduction() -> None:

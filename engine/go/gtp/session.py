@@ -30,7 +30,6 @@ from yomi.engine.go.gtp.codec import (
 from yomi.engine.go.gtp.engine import GtpClocks
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import Options
-from yomi.engine.players.request import Request
 from yomi.engine.protocols.session import KEEPS, PAUSES, BaseSession, LoadError, internal_error, run_session
 from yomi.engine.protocols.streams import MAX_LINE, OutputClosedError
 from yomi.errors import Error
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 
     from yomi.engine.go.game import GoGame
     from yomi.engine.go.players.player import GoPlayer
+    from yomi.engine.players.request import Request
 
 log = logging.getLogger("yomi.gtp")
 
@@ -151,6 +151,8 @@ class Session(BaseSession):
             color: the side to move, possibly out of turn; None for the game's.
             is_analysis: use the options for analyses: hidden moves and wide root noise.
         """
+        from yomi.engine.players.request import Request  # not above: the first answers would wait for it
+
         game, options = self.game.copy(), self.options
         if color is not None:
             game.turn_to(color)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.color import DRAW, opponent
-from yomi.engine.records import Note, printable, record_score
+from yomi.engine.records import Note, record_score
 from yomi.engine.search.types import Counts
 from yomi.engine.shogi.notation import NotationError, csa_line, format_usi, guilty_of, parse_usi
 from yomi.engine.shogi.placement import (
@@ -26,7 +26,7 @@ from yomi.engine.shogi.placement import (
     is_move,
     parse_sfen,
 )
-from yomi.nets.errors import LineError
+from yomi.nets.errors import LineError, printable
 
 if TYPE_CHECKING:
     from yomi.engine.players.request import Decision
