@@ -23,6 +23,7 @@ from yomi.engine.matches.results import fault_of
 from yomi.engine.matches.schedule import record_files
 from yomi.engine.play import G
 from yomi.nets.errors import LineError
+from yomi.nets.files import append_lines
 from yomi.nets.text import parse_json
 
 if TYPE_CHECKING:
@@ -59,20 +60,15 @@ class Sayings:
                     self._said[engine, position, move] = value
                 except (ValueError, TypeError):
                     raise ChoicesError(f"{path}, line {number}: expected what `bench choices` has written") from None
-        self._file = None if path is None else path.open("a", encoding="utf-8")
+        self._path = path
 
     def of(self, key: tuple[str, str, str], ask: Callable[[], Any]) -> Any:
         """Return the stored answer, or ask the engine and store it."""
         if key not in self._said:
             self._said[key] = ask()
-            if self._file is not None:
-                self._file.write(json.dumps([*key, self._said[key]]) + "\n")
-                self._file.flush()
+            if self._path is not None:
+                append_lines(self._path, json.dumps([*key, self._said[key]]) + "\n")
         return self._said[key]
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
 
 
 class Asked(Generic[G]):
@@ -214,7 +210,7 @@ def run(
         ChoicesError: the file has another form, an engine fails, or no position is left.
     """
     with contextlib.ExitStack() as stack:
-        sayings = stack.enter_context(contextlib.closing(Sayings(path)))
+        sayings = Sayings(path)
         judging = stack.enter_context(contextlib.closing(Asked(judge, kind, rules, sayings)))
         players = [stack.enter_context(contextlib.closing(Asked(spec, kind, rules, sayings))) for spec in specs]
         worth: list[list[float]] = [[] for _ in players]

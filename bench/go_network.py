@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from yomi.nets.files import write_atomically
 from yomi.nets.katago.network import (
     GLOBAL_CHANNELS,
     SPATIAL_CHANNELS,
@@ -110,5 +111,5 @@ def write_go_network(path: Path, size: int, blocks: int, channels: int) -> Path:
     """Write a network with random weights as an ONNX file for boards of `size`, and return its path."""
     network = make_go_network(blocks, channels)
     info = describe(network, size, path.name, "0" * 64)
-    path.write_bytes(export_onnx(network, size, info.to_props()).SerializeToString(deterministic=True))
+    write_atomically(path, export_onnx(network, size, info.to_props()).SerializeToString(deterministic=True))
     return path

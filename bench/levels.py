@@ -21,6 +21,7 @@ from yomi.engine.matches.rating import CONFIDENCE, fit
 from yomi.engine.matches.results import WinDrawLoss
 from yomi.engine.play import play_game
 from yomi.nets.errors import LineError
+from yomi.nets.files import write_atomically
 from yomi.nets.text import parse_json
 
 if TYPE_CHECKING:
@@ -184,4 +185,4 @@ def _write(path: Path, subject: str, known: Mapping[int, WinDrawLoss]) -> None:
         "pairings": {str(level): list(dataclasses.astuple(known[level])) for level in sorted(known)},
         "ratings": {str(level): dataclasses.asdict(rating) for level, rating in rate(known).items()},
     }
-    path.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    write_atomically(path, (json.dumps(data, indent=1, sort_keys=True) + "\n").encode())

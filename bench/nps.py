@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,8 @@ from yomi.bench.rivals import COUNTS, SUMMARIES, Rival, close_rivals, column, me
 from yomi.engine.calibration import search_counts
 from yomi.engine.default_network import alpha_beta_file
 from yomi.engine.search.search import Search
+from yomi.nets.files import write_atomically
+from yomi.nets.text import csv_lines
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -102,9 +103,8 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], rivals: Sequence[Ri
     Raises:
         OSError: the file cannot be written.
     """
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["position", "engine", "per_second"])
-        for name, rates in rates_by_engine(rows, rivals).items():
-            texts = ("" if rate is None else f"{rate:.1f}" for rate in rates)
-            writer.writerows([number, name, text] for number, text in enumerate(texts, 1))
+    lines = [["position", "engine", "per_second"]]
+    for name, rates in rates_by_engine(rows, rivals).items():
+        texts = ("" if rate is None else f"{rate:.1f}" for rate in rates)
+        lines += [[str(number), name, text] for number, text in enumerate(texts, 1)]
+    write_atomically(path, csv_lines(lines).encode())

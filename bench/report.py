@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from yomi.bench.charts import Bar, Interval, bars, intervals
 from yomi.engine.matches.rating import CONFIDENCE
 from yomi.nets.errors import LineError
+from yomi.nets.files import append_lines, write_atomically
 from yomi.nets.text import parse_json
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -322,8 +323,7 @@ def add(name: str, words: Sequence[str], folder: Path = RESULTS) -> None:
     machines = [each["name"] for each in read("machines")]
     if row.get("machine", machines[0]) not in machines:
         raise ReportError(f"machine {row['machine']} found, expected one of {', '.join(machines)} (table machines)")
-    with (folder / f"{name}.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    append_lines(folder / f"{name}.jsonl", json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def main(words: Sequence[str]) -> int:
@@ -332,7 +332,7 @@ def main(words: Sequence[str]) -> int:
         if words:
             add(words[0], words[1:])
         for path, text in outputs().items():
-            path.write_text(text, encoding="utf-8")
+            write_atomically(path, text.encode())
     except (ReportError, OSError) as error:
         print(f"yomi.bench.report: {error}", file=sys.stderr)
         return 2

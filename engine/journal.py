@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from io import FileIO
+
+from yomi.nets.files import append_whole, complete_length
 
 
 def append_object(file: FileIO, value: Mapping[str, object], *, sync: bool = False) -> None:
@@ -17,27 +18,10 @@ def append_object(file: FileIO, value: Mapping[str, object], *, sync: bool = Fal
         OSError: the file cannot be written. Nothing of the line stays.
     """
     line = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-    end = _complete_length(file)
-    file.truncate(end)
-    try:
-        while line:  # a disk that is almost full takes part of it
-            line = line[file.write(line) :]
-        if sync:
-            os.fsync(file.fileno())
-    except OSError:
-        file.truncate(end)  # a part would spoil the next line
-        raise
+    file.truncate(complete_length(file))
+    append_whole(file, line, sync=sync)
 
 
 def complete_lines(content: bytes) -> list[bytes]:
     """Return the lines of a file, without their ends, and without an incomplete last line."""
     return content.split(b"\n")[:-1]
-
-
-def _complete_length(file: FileIO) -> int:
-    end = file.seek(0, os.SEEK_END)
-    file.seek(max(0, end - 1))
-    if end == 0 or file.read(1) == b"\n":
-        return end
-    file.seek(0)
-    return file.read().rfind(b"\n") + 1

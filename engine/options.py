@@ -634,6 +634,8 @@ def _reference_line(row: Setting) -> str:
 
 
 if __name__ == "__main__":
+    from yomi.nets.files import write_atomically
+
     document = Path(sys.argv[1])
     text = document.read_text(encoding="utf-8")
-    document.write_text(text[: text.index(f"## {GROUPS[0]}")] + reference(), encoding="utf-8")
+    write_atomically(document, (text[: text.index(f"## {GROUPS[0]}")] + reference()).encode())

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from yomi.nets.errors import LineError, printable
+from yomi.nets.files import write_atomically
 from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:
@@ -145,12 +146,13 @@ def check(path: Path | None = None) -> None:
 def save(drawn: Any, path: Path) -> None:
     """Write a figure in the format of the file's suffix, or raise PlotError."""
     try:
-        drawn.savefig(path)
+        write_atomically(path if path.suffix else path.with_suffix(".png"), picture(drawn, path.suffix[1:] or "png"))
     except (OSError, ValueError) as error:
-        raise PlotError(" ".join(str(error).split())) from None
+        raise PlotError(getattr(error, "strerror", None) or " ".join(str(error).split())) from None
 
 
-def png(drawn: Any) -> bytes:
+def picture(drawn: Any, form: str) -> bytes:
+    """Return a figure as the content of a file, such as png."""
     data = io.BytesIO()
-    drawn.savefig(data, format="png")
+    drawn.savefig(data, format=form)
     return data.getvalue()

@@ -6,7 +6,7 @@ from typing import Any
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.mistakes import CLASSES, PLURALS, shown_class
-from yomi.engine.pictures import figure, png
+from yomi.engine.pictures import figure, picture
 from yomi.engine.review import PHASES, Review, ReviewedMove
 from yomi.engine.wide import ljust, rjust, width
 from yomi.language import counted, is_japanese, tr
@@ -131,4 +131,4 @@ def draw(review: Review, title: str) -> bytes:
         other.plot(turns, shown, color="tab:blue", linewidth=0.9, alpha=0.7)
         widest = 1.1 * max(1.0, *map(abs, shown))
         other.set(ylim=(-widest, widest), ylabel=review.score.axis)
-    return png(drawn)
+    return picture(drawn, "png")

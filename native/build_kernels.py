@@ -3,7 +3,6 @@
 They go to native/compiled/LEVEL. `pip wheel` then makes a wheel with them for this system and Python.
 """
 
-import json
 import shutil
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 import numba
 
 from yomi import children
-from yomi.native.cache_folder import COMPLETE, FACTS
+from yomi.native.cache_folder import COMPLETE, FACTS, write_json
 from yomi.native.levels import COMPILED, LEVELS, ROOT, SETTING, lacking_features
 
 
@@ -37,7 +36,7 @@ def build(level: str) -> None:
                 place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
                 shutil.copyfile(path, place)
     facts = {"python": sys.implementation.cache_tag, "numba": numba.__version__}
-    (target / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+    write_json(target / FACTS, facts)
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     print(f"{target}: {size / 1e6:.1f} MB", flush=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import logging
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +22,9 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.onnx_header import data_files
 
 _log = logging.getLogger("yomi.networks")
+
+# Names of open files of the process. Others may still write to them, so they cannot be replaced.
+DESCRIPTORS = ("/dev/std", "/dev/fd/", "/proc/")
 
 
 @contextlib.contextmanager
@@ -39,6 +44,8 @@ def naming(path: Path) -> Iterator[None]:
 def atomic_writer(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     """Write a file that gets its name when the `with` block ends without an error. No reader sees a part of it.
 
+    A link stays a link: its target is replaced. A device or pipe, such as /dev/stdout, is written directly.
+
     Args:
         path: the file.
         sync: after a power cut the file is the old one or the new one, never damaged. This waits for the disk.
@@ -46,10 +53,17 @@ def atomic_writer(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     Raises:
         OSError: it cannot be written; the error names the file.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    if str(path).startswith(DESCRIPTORS) or (path.exists() and not path.is_file()):
+        with naming(path), path.open("wb") as stream:
+            yield stream
+        return
+    path = path.resolve() if path.is_symlink() else path
+    draft = _draft(path)
     try:
-        # Not tempfile: its files are private, and this one gets the permissions of the process's umask.
+        # Not tempfile: its files are private, and this one gets the permissions of the old file or of the umask.
         with naming(path), draft.open("xb") as stream:
+            if path.exists():
+                shutil.copymode(path, draft)
             yield stream
             # The content must be on the disk before the name is, and the name before the caller continues.
             if sync:
@@ -74,6 +88,81 @@ def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
         stream.write(content)
 
 
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file with `atomic_writer`. Errors of reading name the source.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
+    with source.open("rb") as stream, atomic_writer(target) as out:
+        shutil.copyfileobj(stream, out)
+
+
+def append_whole(file: FileIO, data: bytes, *, sync: bool = False) -> None:
+    """Append data to a file that is open without a buffer, and flush it to the disk if `sync` is set.
+
+    Raises:
+        OSError: the file cannot be written. Nothing of the data stays: a part would spoil what follows.
+    """
+    end = file.seek(0, os.SEEK_END)
+    try:
+        while data:  # a disk that is almost full takes part of it
+            data = data[file.write(data) :]
+        if sync:
+            os.fsync(file.fileno())
+    except OSError:
+        file.truncate(end)
+        raise
+
+
+def append_lines(path: Path, text: str) -> None:
+    """Append lines to a file of text with `append_whole`. An incomplete last line is removed first.
+
+    Raises:
+        OSError: the file cannot be written; the error names the file.
+    """
+    with naming(path), path.open("a+b", buffering=0) as file:
+        file.truncate(complete_length(file))
+        append_whole(file, text.encode())
+
+
+def complete_length(file: FileIO) -> int:
+    """Return the length of a file's complete lines. A killed process may leave an incomplete last line."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - 1))
+    if end == 0 or file.read(1) == b"\n":
+        return end
+    file.seek(0)
+    return file.read().rfind(b"\n") + 1
+
+
+def check_folder(folder: Path) -> None:
+    """Check before a long computation that files can be written to a folder, which need not exist. Nothing is left.
+
+    Raises:
+        OSError: they cannot; the error names the folder.
+    """
+    while not os.path.lexists(folder):
+        folder = folder.parent
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from None
+
+
+def check_file(path: Path) -> None:
+    """Check before a long computation that a file can be written. Nothing is left.
+
+    Raises:
+        OSError: it cannot; the error names it, or its folder.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not path.exists() or path.is_file():  # a device or pipe needs no folder
+        check_folder(path.resolve().parent)
+
+
 @contextlib.contextmanager
 def draft_folder(path: Path) -> Iterator[Path]:
     """Yield a new folder that gets the name `path` when the `with` block ends without an error.
@@ -82,7 +171,7 @@ def draft_folder(path: Path) -> Iterator[Path]:
         OSError: it cannot be written; nothing of it remains.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    draft = _draft(path)
     draft.mkdir()
     try:
         yield draft
@@ -91,6 +180,11 @@ def draft_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
+
+
+def _draft(path: Path) -> Path:
+    # Short, because the longest names leave no room for more.
+    return path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.part")
 
 
 def sync_folder(folder: Path) -> None:

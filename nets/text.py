@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
@@ -34,6 +36,13 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError(_too_deep()) from None
     _check(value, finite=True)
     return value
+
+
+def csv_lines(rows: Iterable[Iterable[str]]) -> str:
+    """Return rows as the lines of a CSV file."""
+    stream = io.StringIO(newline="")
+    csv.writer(stream).writerows(rows)
+    return stream.getvalue()
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from yomi.engine.jobs import folder_of
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.descriptor import add_score_scale, vary_boards
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import atomic_writer, naming
+from yomi.nets.files import atomic_writer, write_atomically
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -273,8 +273,7 @@ def convert_file(args: argparse.Namespace) -> None:
     rows = read_rows(args.source, ShogiLimits(min_moves=0), 0, say)
     if not len(rows):
         raise CliError(f"{args.source}: no positions found, expected games with a result and all 40 pieces")
-    with naming(args.target):
-        args.target.write_bytes(writers[args.target.suffix](rows, marks_of(args.source, rows)))
+    write_atomically(args.target, writers[args.target.suffix](rows, marks_of(args.source, rows)))
     echo(f"{len(rows)} positions written to {args.target}")
 
 
@@ -287,7 +286,7 @@ def _convert_games(source: Path, target: Path) -> None:
 
     games = 0
     files, left_out = find_files([source], RECORD_SUFFIXES), LeftOut(say)
-    with naming(target), atomic_writer(target) as stream:
+    with atomic_writer(target) as stream:
         for path in files:
             try:
                 records = without_handicap(path, read_games(path, say), say)
@@ -324,8 +323,7 @@ def write_openings(args: argparse.Namespace) -> None:
         say(f"{count} games ignored: {why}")
     if not lines:
         raise CliError(f"0 of {refused.total()} games remain: loosen the options that choose games")
-    with naming(args.out):
-        args.out.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
+    write_atomically(args.out, "".join(f"{line}\n" for line in lines).encode("ascii"))
     echo(f"{len(lines)} openings written to {args.out}")
 
 

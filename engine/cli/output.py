@@ -127,13 +127,15 @@ def write_json(path: str | Path, name: str, rows: Sequence[Row], *, command: Seq
     """Write results with the machine's facts and the command that made them. Raises OSError."""
     import json
 
+    from yomi.nets.files import write_atomically
+
     document = {
         "benchmark": name,
         "command": list(sys.argv if command is None else command),
         "machine": machine_facts(),
         "results": [dict(row) for row in rows],
     }
-    Path(path).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    write_atomically(Path(path), (json.dumps(document, indent=2) + "\n").encode())
 
 
 def plot_check(path: Path | None = None) -> None:

@@ -20,6 +20,7 @@ from yomi.engine.records import report_notes
 from yomi.engine.review_scans import FIRST, FULL, Progress
 from yomi.language import counted, is_japanese, tr
 from yomi.nets.errors import printable
+from yomi.nets.files import write_atomically
 
 if TYPE_CHECKING:
     from yomi.engine.review import Annotated, Review
@@ -188,6 +189,6 @@ def _print(path: Path, name: str, review: Review, worst: int, written: Sequence[
 def write(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        write_atomically(path, data)
     except OSError as error:
         raise CliError(tr("cannot write {path}: {why}", path=path, why=error.strerror)) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from yomi.engine.cli.review_files import Job, Outcome, unused, write_index, writ
 from yomi.engine.jobs import JobError, Part, Run, begin_run, first_difference, named_network, read_run
 from yomi.engine.journal import append_object, complete_lines
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import lock_file, naming, source_digest
+from yomi.nets.files import copy_file, lock_file, source_digest
 from yomi.nets.text import parse_json
 
 UNIT = "records"
@@ -167,9 +166,8 @@ def merge(parts: Sequence[Part], out: Path) -> None:
                 for suffix, source in game["files"].items():
                     path = unused(job, game["name"], suffix, outcome.written)
                     outcome.written.add(path)
-                    with naming(folder / source):
-                        path.parent.mkdir(parents=True, exist_ok=True)
-                        shutil.copyfile(folder / source, path)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    copy_file(folder / source, path)
                     paths[suffix] = path
                 if ".html" in paths:
                     outcome.pages.append((game["name"], paths[".html"], next(cells)))

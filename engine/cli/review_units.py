@@ -18,6 +18,7 @@ from yomi.engine.cluster import ClusterOptions, Places, Recipe, moved, sent_netw
 from yomi.engine.options import Options
 from yomi.engine.units import Report, UnitPool, UnitWorker
 from yomi.nets.errors import printable
+from yomi.nets.files import write_atomically
 
 KEYS = ("path", "games", "reviewed", "broken", "cells", "printed", "noted")
 
@@ -42,7 +43,7 @@ class ReviewUnits(UnitWorker):
         with tempfile.TemporaryDirectory(prefix="yomi-review-") as place:
             folder = Path(place) / "files"
             job = Job(Path(place) / name, folder)
-            job.path.write_bytes(content)
+            write_atomically(job.path, content)
             outcome = Outcome(None, [job], self._speeds)
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(noted):
                 review_file(job, self._reviewers, self._args, outcome, "")

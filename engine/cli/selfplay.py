@@ -27,7 +27,7 @@ from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.play import Ended, G, play_game
 from yomi.language import counted
-from yomi.nets.files import write_atomically
+from yomi.nets.files import append_whole, naming, write_atomically
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, Recorder
@@ -90,9 +90,9 @@ class Files:
 
 def _append(path: Path, data: bytes, row_bytes: int) -> None:
     """Append rows. Part of a row at the end of the file, left by a full disk or a kill, is removed."""
-    with path.open("ab") as file:
+    with naming(path), path.open("ab", buffering=0) as file:
         file.truncate(file.tell() // row_bytes * row_bytes)
-        file.write(data)
+        append_whole(file, data)
 
 
 class Series(Generic[G]):

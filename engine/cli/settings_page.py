@@ -16,6 +16,7 @@ from yomi.engine.cli.match_settings import MatchSettings
 from yomi.engine.learning.settings import LearnSettings
 from yomi.nets.definitions.blocks import BLOCKS
 from yomi.nets.definitions.catalog import NETWORKS
+from yomi.nets.files import write_atomically
 from yomi.nets.settings import reference
 from yomi.nets.training.config import TABLES
 
@@ -95,4 +96,4 @@ def _meanings(function: Callable[..., Any]) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+    write_atomically(Path(sys.argv[1]), page().encode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, Command, add_actions, require_package
 from yomi.engine.options import TABLE, read_tables
 from yomi.language import tr
+from yomi.nets.files import write_atomically
 from yomi.nets.installation import pip_command
 from yomi.nets.settings import Setting, Value
 
@@ -115,12 +117,11 @@ def _run_config(args: argparse.Namespace) -> int:
 
 
 def _init(path: Path) -> None:
+    if os.path.lexists(path):
+        raise CliError(f"{path} exists: edit it, or remove it first")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(_template())
-    except FileExistsError:
-        raise CliError(f"{path} exists: edit it, or remove it first") from None
+        write_atomically(path, _template().encode())
     except OSError as error:
         raise CliError(f"cannot write {path}: {error.strerror or error}") from None
     echo(f"wrote {path}: remove a # in it to set an option")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from yomi.engine.cluster import ClusterOptions
 from yomi.engine.jobs import RUN_NAME, JobError, Part, Run, Task, begin_run
 from yomi.nets.data.shards import SPLITS, Dataset, open_dataset
-from yomi.nets.files import naming
+from yomi.nets.files import copy_file
 
 UNIT = "shards"
 
@@ -76,11 +75,10 @@ def merge(parts: Sequence[Part], out: Path) -> None:
     common = (path for path in sorted(parts[0].folder.iterdir()) if path.name not in (*names, RUN_NAME))
     copied = [*((path, path.name) for path in common if not path.name.startswith(".")), *shards]
     for source, name in copied:
-        with naming(out / name):
-            if source.is_dir():
-                shutil.copytree(source, out / name)
-            else:
-                shutil.copyfile(source, out / name)
+        if source.is_dir():
+            (out / name).mkdir()
+        for path in source.iterdir() if source.is_dir() else [source]:
+            copy_file(path, out / name / path.relative_to(source))
 
 
 def results(folders: Sequence[Path], run: Run) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from yomi.engine.jobs import JobError, Part, Run, first_difference
 from yomi.engine.matches.report import report, to_text
 from yomi.engine.matches.results import JOURNAL_NAME, GameResult, points_of, read_journal, write_journal
-from yomi.nets.files import naming
+from yomi.nets.files import copy_file
 
 UNIT = "pairs of games"
 SPRT_AND_TASK = "--sprt with --task: a task sees only its own games; leave out --sprt and choose --games"
@@ -67,8 +66,7 @@ def merge(parts: Sequence[Part], out: Path) -> None:
         for name in result.files:
             if Path(name).name != name:  # the part may come from anywhere
                 raise JobError(f"{folder}: record {name!r} found, expected a file of this folder")
-            with naming(folder / name):
-                shutil.copyfile(folder / name, out / name)
+            copy_file(folder / name, out / name)
     write_journal(out, description, [result for result, _ in found])
 
 

@@ -250,11 +250,10 @@ def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays)
         for column, array in columns.items():
             content = cast(column, array)
             crc[column] = zlib.crc32(content.data)
-            with naming(folder / name / f"{column}.npy"):
-                np.save(part / f"{column}.npy", content)
+            with naming(folder / name / f"{column}.npy"), (part / f"{column}.npy").open("xb") as stream:
+                np.save(stream, content)
         record = {"split": split, "size": size, "rows": rows, "crc32": crc}
-        with naming(folder / name / "shard.json"):
-            (part / "shard.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+        write_atomically(part / "shard.json", (json.dumps(record) + "\n").encode())
         for path in part.iterdir():
             sync_file(path)
         sync_folder(part)

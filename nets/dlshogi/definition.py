@@ -11,6 +11,7 @@ import onnx
 from onnx import TensorProto
 
 from yomi.nets.dlshogi.network import ALPHAZERO_PLANES, AREA, DLSHOGI_EXTRAS, DLSHOGI_PLANES, SIDE, ShogiForm
+from yomi.nets.files import write_atomically
 from yomi.nets.graph_builder import GraphBuilder
 from yomi.nets.metadata import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
 
@@ -44,7 +45,7 @@ def write_network(path: str | Path, shape: NetworkShape) -> Path:
         ValueError: the shape is impossible.
     """
     path = Path(path)
-    path.write_bytes(make_model(shape).SerializeToString(deterministic=True))
+    write_atomically(path, make_model(shape).SerializeToString(deterministic=True))
     return path
 
 

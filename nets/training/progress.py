@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import io
 import logging
 import math
 from collections.abc import Mapping
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import naming
+from yomi.nets.files import append_lines, write_atomically
+from yomi.nets.text import csv_lines
 from yomi.nets.training.config import TrainingConfig
 
 
@@ -61,15 +63,12 @@ class CsvLog:
         self.path = path
         self.names = ("step", *names)
         rows = [row for row in read_log(path) if float(row.get("step", "inf")) <= step] if path.exists() else []
-        with naming(path), path.open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, self.names, extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(rows)
+        lines = csv_lines([self.names, *([row.get(name, "") for name in self.names] for row in rows)])
+        write_atomically(path, lines.encode())
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
-        with naming(self.path), self.path.open("a", newline="", encoding="utf-8") as stream:
-            row = {name: f"{value:.6g}" for name, value in values.items() if name in self.names}
-            csv.DictWriter(stream, self.names).writerow({"step": step, **row})
+        row = {name: f"{value:.6g}" for name, value in values.items()} | {"step": str(step)}
+        append_lines(self.path, csv_lines([[row.get(name, "") for name in self.names]]))
 
 
 def read_log(path: Path) -> list[dict[str, str]]:
@@ -126,8 +125,9 @@ def plot_curves(train: Path, test: Path, picture: Path) -> None:
         axes = figure.add_subplot(height, columns, number)
         axes.plot([x for x, _ in known], [y for _, y in known], marker="." if len(known) < 20 else None)
         axes.set_title(title)
-    with naming(picture):
-        figure.savefig(picture)
+    content = io.BytesIO()
+    figure.savefig(content)
+    write_atomically(picture, content.getvalue())
 
 
 def tensorboard_writer(folder: Path) -> Any:

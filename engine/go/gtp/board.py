@@ -19,6 +19,7 @@ from yomi.engine.options import MAX_KOMI
 from yomi.engine.protocols.session import KEEPS, PAUSES
 from yomi.engine.records import report_notes
 from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
+from yomi.nets.files import write_atomically
 
 log = logging.getLogger("yomi.gtp")
 
@@ -165,7 +166,7 @@ def printsgf(session: Session, request: Command) -> str:
     if path in ("", "-"):
         return text
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        write_atomically(Path(path), text.encode())
     except (OSError, ValueError) as error:
         raise GtpError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
     return ""
