@@ -22,14 +22,14 @@ from yomi.bench.options import (
     all_but,
 )
 from yomi.engine.arguments import add_old_names
-from yomi.engine.cli.games import GAMES, GO, HELP, SHOGI, game_in_flags, split_game
+from yomi.engine.cli.games import GAMES, GO, HELP, SHOGI, game_first, game_in_flags, split_game
 from yomi.engine.cli.loading import add_options, apply_network_defaults, collect
 from yomi.engine.cli.output import plot_check, print_facts, print_table, say, write_json
 from yomi.engine.cli.parser import CliError, Parser
 from yomi.engine.options import Options
 from yomi.engine.pictures import PlotError
 from yomi.engine.players.setup import tuned
-from yomi.nets.errors import LineError
+from yomi.nets.files import check_file
 from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:
@@ -55,40 +55,35 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one benchmark. Return 0, 1 if a part failed, or 2 after an error, which is one line on stderr."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    try:
-        args = make_parser(words).parse_args(words)
-        _check_game(args, words)
-        rows = _measure(args)
-        print_facts()
-        print_table(rows)
-        if args.further:
-            print()
-            print_table(args.further)
-        files: list[Output] = []
-        if args.json is not None:
-            command = ["yomi", "bench", *words]
-            files.append((args.json, lambda path: write_json(path, args.benchmark, rows, command=command)))
-        _write([*files, *args.outputs])
-    except LineError as error:
-        print(f"yomi bench: {error}", file=sys.stderr)
-        return 2
+    """Run one benchmark as a command of yomi. Return its exit status."""
+    from yomi.engine.cli.main import main as command
+
+    return command(["bench", *(sys.argv[1:] if argv is None else argv)])
+
+
+def run(words: Sequence[str]) -> int:
+    """Run one benchmark. Return 0, or 1 if a part failed."""
+    words = [*words[:1], *game_first(words[1:])]
+    args = make_parser(words).parse_args(words)
+    _check_game(args, words)
+    args.check(args)  # an error must not wait until kernels are compiled
+    for path in (getattr(args, name, None) for name in ("json", "csv", "plot", "out")):
+        if path is not None:
+            check_file(path)
+    for game in args.kernels:
+        game.compile(say)
+    rows: Rows = args.measure(args)
+    print_facts()
+    print_table(rows)
+    if args.further:
+        print()
+        print_table(args.further)
+    files: list[Output] = []
+    if args.json is not None:
+        command = ["yomi", "bench", *words]
+        files.append((args.json, lambda path: write_json(path, args.benchmark, rows, command=command)))
+    _write([*files, *args.outputs])
     return int(args.has_failed)
-
-
-def _measure(args: argparse.Namespace) -> Rows:
-    from yomi.engine.evaluators.base import EvaluatorError
-    from yomi.nets.errors import NetworkError
-
-    try:
-        args.check(args)  # an error must not wait until kernels are compiled
-        for game in args.kernels:
-            game.compile(say)
-        rows: Rows = args.measure(args)
-    except (NetworkError, EvaluatorError) as error:
-        raise CliError(str(error)) from None
-    return rows
 
 
 def _expect(*packages: str) -> None:
@@ -423,10 +418,7 @@ def _add_mate(add: Add) -> None:
 def _mate(args: argparse.Namespace) -> Rows:
     from yomi.bench import mate
 
-    try:
-        return mate.run(args.files, args.nodes)
-    except mate.ProblemError as error:
-        raise CliError(str(error)) from None
+    return mate.run(args.files, args.nodes)
 
 
 def _add_levels(add: Add, game: Game[Any, Any], first: str) -> None:
@@ -448,19 +440,13 @@ def _add_levels(add: Add, game: Game[Any, Any], first: str) -> None:
 def _levels(args: argparse.Namespace) -> Rows:
     from yomi.bench import levels
     from yomi.engine.levels import COUNT
-    from yomi.engine.players.request import LoadingError
 
     for level in args.levels:
         if not 2 <= level <= COUNT:
             raise CliError(f"--levels {level}: expected 2 to {COUNT}")
     if args.games < 2 or args.games % 2:
         raise CliError(f"--games {args.games}: expected an even number of at least 2")
-    try:
-        return levels.run(collect(args, GAMES[args.game]), GAMES[args.game], args.levels, args.games, args.out)
-    except (LoadingError, levels.LevelsError) as error:
-        raise CliError(str(error)) from None
-    except OSError as error:
-        raise CliError(f"{error.filename}: {error.strerror}") from None
+    return levels.run(collect(args, GAMES[args.game]), GAMES[args.game], args.levels, args.games, args.out)
 
 
 def _add_people(add: Add, game: Game[Any, Any]) -> None:
@@ -480,18 +466,12 @@ def _add_people(add: Add, game: Game[Any, Any]) -> None:
 
 def _people(args: argparse.Namespace) -> Rows:
     from yomi.bench import people
-    from yomi.engine.players.request import LoadingError
 
     game = GAMES[args.game]
     groups = [Path(word) for word in split_game(args.groups, args.game)[1]]
     if not groups:
         raise CliError("no GROUP after the game: expected at least one folder of records")
-    try:
-        return people.run(collect(args, game), game, groups, args.visits, args.every, args.without, args.most)
-    except (LoadingError, people.PeopleError) as error:
-        raise CliError(str(error)) from None
-    except OSError as error:
-        raise CliError(f"{error.filename}: {error.strerror}") from None
+    return people.run(collect(args, game), game, groups, args.visits, args.every, args.without, args.most)
 
 
 def _add_choices(add: Add, game: Game[Any, Any]) -> None:
@@ -513,7 +493,7 @@ def _add_choices(add: Add, game: Game[Any, Any]) -> None:
 
 def _choices(args: argparse.Namespace) -> Rows:
     from yomi.bench import choices
-    from yomi.engine.clients.spec import EngineLimits, SpecError, is_own, parse_spec, with_unique_names
+    from yomi.engine.clients.spec import EngineLimits, is_own, parse_spec, with_unique_names
 
     game = GAMES[args.game]
     try:
@@ -529,10 +509,8 @@ def _choices(args: argparse.Namespace) -> Rows:
         rules = kind.rules(collect(args, game), None, 0)
         found = itertools.islice(choices.read_positions(args.positions, kind, rules, args.begin, args.every), args.most)
         return choices.run(specs, judge, kind, rules, list(found), args.balance, args.out, say)
-    except (SpecError, choices.ChoicesError, ValueError) as error:
+    except ValueError as error:
         raise CliError(str(error)) from None
-    except OSError as error:
-        raise CliError(f"{error.filename}: {error.strerror}") from None
 
 
 def _add_precision(add: Add, game: Game[Any, Any], first: str) -> None:

@@ -144,15 +144,11 @@ def check_folder(folder: Path) -> None:
     """
     while not os.path.lexists(folder):
         folder = folder.parent
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(folder)) from None
+    _try_file(folder)
 
 
 def check_file(path: Path) -> None:
-    """Check before a long computation that a file can be written. Nothing is left.
+    """Check before a long computation that a file can be written to an existing folder. Nothing is left.
 
     Raises:
         OSError: it cannot; the error names it, or its folder.
@@ -160,7 +156,15 @@ def check_file(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not path.exists() or path.is_file():  # a device or pipe needs no folder
-        check_folder(path.resolve().parent)
+        _try_file(path.resolve().parent)
+
+
+def _try_file(folder: Path) -> None:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from None
 
 
 @contextlib.contextmanager

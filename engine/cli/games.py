@@ -90,6 +90,8 @@ def with_game(words: Sequence[str]) -> list[str]:
         games = [name for name, game in GAMES.items() if command in game.examples]
         if not games or (rest and not rest[0].startswith("-")):
             continue
+        if (moved := game_first(rest)) != rest:
+            return [*words[:length], *moved]
         game = game_in_flags(rest)
         if game is None and any(word in rest for word in HELP):
             continue
@@ -106,6 +108,14 @@ def with_game(words: Sequence[str]) -> list[str]:
             )
             raise CliError(found)
         return [*words[:length], game, *rest]
+    return [*words]
+
+
+def game_first(words: Sequence[str]) -> list[str]:
+    """Return words with the game before the flags: `--size 9 go` becomes `go --size 9`."""
+    for index in range(2, len(words)):
+        if words[index] in GAMES and words[0].startswith("-") and not words[index - 1].startswith("-"):
+            return [words[index], *words[:index], *words[index + 1 :]]
     return [*words]
 
 

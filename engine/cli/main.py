@@ -177,7 +177,7 @@ def _run(words: list[str]) -> int:
         if not words[0].startswith("-"):
             check_address_space()
         if words[:1] == [BENCH]:
-            from yomi.bench.cli import main as bench
+            from yomi.bench.cli import run as bench
 
             return bench(words[1:])
         if words[0] in OF_GAMES:

@@ -102,14 +102,17 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # as argparse's
         # The subparser, which knows its flags, reports unknown words; argparse leaves this to the main parser.
         found, unknown = super().parse_known_args(args, namespace)
+        many = next((each for each in self._actions if not each.option_strings and each.nargs in ("*", "+")), None)
+        if many is not None and not any(word.startswith("-") for word in unknown):
+            # argparse ends such a list at the first flag. Words after flags continue it.
+            setattr(found, many.dest, [*getattr(found, many.dest), *(self._get_value(many, word) for word in unknown)])
+            unknown = []
         if unknown:
             flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
             hints = [f"; {tr(FOREIGN_FLAGS[flag])}" for flag in dict.fromkeys(flags) if flag in FOREIGN_FLAGS]
             hint = "".join(hints) or (did_you_mean(flags[0], self._option_string_actions) if flags else "")
             if not flags and self.prog in TAKES_NO_FILE:
                 hint = FILE_FOR_A_PROTOCOL
-            elif not flags and self.prog.startswith("yomi bench "):
-                hint = f"; put the game first: {self.prog} go or {self.prog} shogi"
             self.error(tr("unrecognized arguments: %s") % " ".join(unknown) + hint)
         return found, unknown
 

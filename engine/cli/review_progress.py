@@ -69,6 +69,9 @@ class ReviewJournal:
         except OSError as error:
             self._is_kept = False
             why = error.strerror
+            with contextlib.suppress(OSError):
+                if not self.path.stat().st_size:
+                    self.remove()
             say(tr("cannot write {path}: {why}; an interrupted review will start again", path=self.path, why=why))
 
     def interrupted(self) -> str:

@@ -227,16 +227,15 @@ def test_nps_against_other_engines(
     assert float(lines[-1].split(",")[2]) > 10  # 1,000 nodes in 0.1 s, or as long as a busy machine takes
 
 
-def test_a_measurement_is_shown_whatever_becomes_of_its_files(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+def test_files_that_cannot_be_written_are_refused_before_the_measurement(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
-    words = ["nps", "--size", "5", "--for", "0.02", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
-    for flag in ("--csv", "--json"):
-        assert main([*words, flag, str(tmp_path)]) == 2
-        out, err = capsys.readouterr()
-        assert re.search("^median ", out, re.MULTILINE)
-        assert err == f"yomi bench: cannot write {tmp_path}: Is a directory\n"
+    for flag, file, why in (
+        ("--csv", tmp_path, f"{tmp_path}: Is a directory"),
+        ("--json", tmp_path / "missing" / "rows.json", f"{tmp_path / 'missing'}: No such file or directory"),
+    ):
+        assert main(["nps", "--evaluator", "uniform", flag, str(file)]) == 2
+        assert capsys.readouterr() == ("", f"yomi: error: {why}\n")
 
 
 @pytest.mark.parametrize("lost", [("json",), ("csv",), ("plot",), ("json", "csv", "plot")])
@@ -244,13 +243,14 @@ def test_a_file_that_cannot_be_written_loses_no_other(
     lost: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
+    monkeypatch.setattr(cli, "check_file", lambda path: None)  # the folder goes during the measurement
     names = {"json": "rows.json", "csv": "rates.csv", "plot": "rates.png"}
     paths = {kind: (tmp_path / "missing" if kind in lost else tmp_path) / name for kind, name in names.items()}
     words = ["nps", "--size", "5", "--for", "0.02", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
     assert main([*words, *(word for kind, path in paths.items() for word in (f"--{kind}", str(path)))]) == 2
     assert [kind for kind, path in paths.items() if not path.exists()] == list(lost)
     error = capsys.readouterr().err
-    assert error.startswith("yomi bench: ")
+    assert error.startswith("yomi: error: ")
     assert error.count("\n") == 1
     assert all(str(paths[kind]) in error for kind in lost)
 
@@ -345,7 +345,7 @@ def test_networks_for_shogi_without_onnx(
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["nets", "--sizes", "1x4", "--for", "0.1"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"yomi bench: this benchmark needs {package}, which is not installed: ")
+    assert error.startswith(f"yomi: error: this benchmark needs {package}, which is not installed: ")
     assert error.count("\n") == 1
 
 
@@ -395,6 +395,18 @@ def test_only_options_that_matter_are_offered(
     assert not flags & {*left_out.split(), *play.split()}
 
 
+def test_the_game_of_a_benchmark_may_follow_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+
+    def check(args: Any) -> None:
+        found.append(args.game)
+        raise CliError("enough")
+
+    monkeypatch.setattr(cli, "_check_devices", check)
+    assert main(["nps", "--for", "1", "shogi"]) == 2
+    assert found == ["shogi"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -403,7 +415,6 @@ def test_only_options_that_matter_are_offered(
         ("nps shogi --komi 7", "unrecognized arguments: --komi"),
         ("nps --game shogi --komi 7", "unrecognized arguments: --komi"),
         ("nps --net yomi-shogi-6x64 --komi 7", "unrecognized arguments: --komi"),
-        ("nps --for 1 shogi", "unrecognized arguments: shogi; put the game first: yomi bench nps go or yomi bench nps"),
         ("nps go --game shogi", "go with --game shogi: expected one game"),
         ("choices go --judge yomi:visits=1 --positions x", "no PLAYER after the game"),
         ("nps --entering-king 27", "unrecognized arguments: --entering-king"),

@@ -72,7 +72,7 @@ def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     captured = capsys.readouterr()
     assert captured.out == ""
     skipped = "unpack kernel, contexts, sessions, fp16 agreement, workers stopped, deliberate fault, speed"
-    assert captured.err == f"yomi bench: device cuda:0: no GPU; to mend it: buy one; skipped: {skipped}\n"
+    assert captured.err == f"yomi: error: device cuda:0: no GPU; to mend it: buy one; skipped: {skipped}\n"
     assert cli.main(["gpu", "--device", "cpu"]) == 2
     assert "expected a GPU" in capsys.readouterr().err
 

@@ -77,7 +77,7 @@ def test_a_file_of_something_else_is_told(record: Path, tmp_path: Path, capsys: 
     ):
         assert main(["choices", *words]) == 2
     errors = capsys.readouterr().err
-    assert errors.count("yomi bench: ") == 6
+    assert errors.count("yomi: error: ") == 6
     assert "expected a limit, such as visits=200" in errors
     assert "player no-such-engine: " in errors
     assert "none of 0 positions is even" in errors
@@ -110,4 +110,4 @@ def test_moves_that_end_the_game_take_no_judge() -> None:
 def test_an_illegal_choice_names_its_engine(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [f"{PLAIN},visits=2", scripted("usi", "fine"), "--game", "shogi", "--judge", f"{PLAIN},visits=2"]
     assert main(["choices", *words, "--positions", str(record), "--from", "3", "--balance", "0"]) == 2
-    assert "yomi bench: player fine: at move 4: illegal move" in capsys.readouterr().err
+    assert "yomi: error: player fine: at move 4: illegal move" in capsys.readouterr().err

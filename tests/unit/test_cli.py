@@ -290,6 +290,48 @@ def test_a_command_without_a_game(words: str, capsys: pytest.CaptureFixture[str]
     assert expected in error_of(capsys, *words.split())
 
 
+@pytest.mark.parametrize(
+    ("words", "name", "values"),
+    [
+        ("match go --size 9 yomi gnugo", "players", "go yomi gnugo"),
+        ("match --size 9 go yomi --games 4 gnugo", "players", "go yomi gnugo"),
+        ("review a.sgf --visits 2 b.sgf --plot c.sgf", "records", "a.sgf b.sgf c.sgf"),
+        ("rate a --unique b", "files", "a b"),
+        ("merge --out x part-1 part-2", "parts", "part-1 part-2"),
+        ("status a b", "folders", "a b"),
+        ("train test --limit 5 net data", "words", "test net data"),
+        ("dataset make a --out x b", "paths", "a b"),
+        ("net join a --out x b", "moves", "b"),
+    ],
+)
+def test_words_and_flags_mix(words: str, name: str, values: str) -> None:
+    args = build(words.split()).parse_args(words.split())
+    found = getattr(args, name)
+    assert " ".join(map(str, found if isinstance(found, list) else [found])) == values
+
+
+def test_a_flag_among_more_words_is_still_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--vists 5; did you mean --visits?" in error_of(capsys, "review", "a.sgf", "--plot", "b.sgf", "--vists", "5")
+    assert "unrecognized arguments: b" in error_of(capsys, "net", "info", "yomi-go-b6c96", "b")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("play --size 9 go --level 3", "play go --size 9 --level 3"),
+        ("selfplay --games 2 shogi", "selfplay shogi --games 2"),
+        ("duel --out go --games 2", None),  # a folder's name
+        ("duel go --out shogi", "duel go --out shogi"),
+    ],
+)
+def test_the_game_may_follow_flags(words: str, expected: str | None) -> None:
+    if expected is None:
+        with pytest.raises(CliError, match="without a game"):
+            with_game(words.split())
+    else:
+        assert with_game(words.split()) == expected.split()
+
+
 def test_a_network_that_cannot_tell_the_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "net.bin.gz"
     path.write_bytes(b"nothing")
