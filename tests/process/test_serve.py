@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -250,6 +251,44 @@ def test_other_sites_are_refused(server: Server) -> None:
     assert server.ask("POST", "/api/games", b"x" * 5_000_000)[0] == 413
 
 
+def raw(server: Server, head: bytes, body: bytes = b"") -> bytes:
+    """Send bytes, and return all that comes back until the server closes the connection."""
+    with socket.create_connection((server.host, int(server.port)), timeout=PATIENCE) as connection:
+        connection.sendall(head.replace(b"\n", b"\r\n") + b"Connection: close\r\n\r\n" + body)
+        return b"".join(iter(lambda: connection.recv(1 << 16), b""))
+
+
+FOREIGN = (
+    *(f"a{mark}b.example" for mark in "{}\"`<>|^\\%_ ~'"),
+    *("", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "evil.example#127.0.0.1", "a@127.0.0.1"),
+    *("127.0.0.1/x", "127.0.0.1:80:80", "127.0.0.1:x", "[::1", "::1", "[::1]x", "localhost.", "0x7f000001", "127.1"),
+)
+
+
+@pytest.mark.parametrize("path", [b"/", b"/api/games"])
+def test_only_literal_names_of_this_machine_are_answered(server: Server, path: bytes) -> None:
+    for name in FOREIGN:
+        host = name.encode() + b":" + server.port.encode()
+        head = b"GET %s HTTP/1.1\nHost: %s\nOrigin: http://%s\n" % (path, host, host)
+        assert raw(server, head).split()[1] in (b"421", b"400"), name
+    own = f"127.0.0.1:{server.port}".encode()
+    assert raw(server, b"GET %s HTTP/1.0\n" % path).split()[1] == b"421", "no name"
+    assert raw(server, b"GET %s HTTP/1.1\nHost: %s\nHost: evil.example\n" % (path, own)).split()[1] in (b"421", b"400")
+    for host in (own, b"127.0.0.1", b"LocalHost:1", b"[::1]:8649"):  # a tunnel has another port
+        assert raw(server, b"GET %s HTTP/1.1\nHost: %s\n" % (path, host)).split()[1] in (b"200", b"405"), host
+
+
+def test_large_requests_are_answered(server: Server) -> None:
+    assert server.refused("", {"record": "x" * 1_000_001})[0] == 413
+    head = b"POST /api/games HTTP/1.1\nHost: localhost\nContent-Type: application/json\n"
+    large = b"x" * 20_000_000  # more than the buffers of both ends
+    assert raw(server, head + b"Content-Length: 20000000\n", large).split()[1] == b"413"
+    assert (
+        raw(server, head + b"Transfer-Encoding: chunked\n", b"1312d00\r\n" + large + b"\r\n0\r\n\r\n").split()[1]
+        == b"413"
+    )
+
+
 def test_the_page_asks_no_other_host(server: Server) -> None:
     status, page = server.ask("GET", "/")
     assert status == 200
@@ -297,7 +336,16 @@ def test_another_address_needs_the_token() -> None:
         assert running.ask("POST", "/api/games", {})[0] == 401
         assert running.ask("POST", "/api/games", {}, headers={"Authorization": "Bearer wrong"})[0] == 401
         assert running.ask("POST", "/api/games", {}, headers={"Host": "x/page?"})[0] == 401, "the host changes no path"
-        assert running.ask("POST", "/api/games", {}, headers={"Authorization": f"Bearer {token}"})[0] == 200
+        bearer = {"Authorization": f"Bearer {token}"}
+        assert running.ask("POST", "/api/games", {}, headers=bearer)[0] == 200
+        for host, status in (
+            ("evil.example", 421),
+            ("a{b.example", 421),
+            ("192.0.2.7:80", 200),
+            ("[2001:db8::1]", 200),
+        ):
+            assert running.ask("POST", "/api/games", {}, headers={**bearer, "Host": host})[0] == status, host
+        assert running.ask("GET", "/", headers={"Host": "a`b.example"})[0] == 421
         assert token not in running.ask("GET", "/")[1]
     finally:
         running.process.send_signal(signal.SIGINT)

@@ -270,8 +270,9 @@ def test_a_visitor_has_a_limit_of_searches_and_games(log: list[str], monkeypatch
 
     asyncio.run(visit())
     kept = Tables()
-    other, *own = (kept.add(table("go", visitor=visitor)) for visitor in ("b", "a", "a", "a"))
-    with pytest.raises(tables.UnknownTableError):
+    other, *own = (table("go", visitor=visitor) for visitor in ("b", "a", "a", "a"))
+    assert [kept.add(each) for each in (other, *own)] == [[], [], [], [own[0].id]], "they do not vanish silently"
+    with pytest.raises(tables.UnknownTableError, match="closed for later ones: 2 games of one address"):
         kept.get(own[0].id)
     assert [kept.get(each.id) for each in (other, *own[1:])] == [other, *own[1:]]
 
@@ -383,3 +384,82 @@ def test_an_engine_that_declares_a_win_has_not_resigned(
     game = table("shogi", human="white")
     asyncio.run(game.answer(Engines({})))
     assert game.state()["result"] == result
+
+
+# -- requests that never end -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def web_app() -> Any:
+    """Return the module of the application, which needs an extra."""
+    pytest.importorskip("fastapi", reason="the extra web is not installed")
+    from yomi.web import app
+
+    return app
+
+
+def protocol_of(web_app: Any, connection: Any) -> Any:
+    import uvicorn
+
+    protocol = web_app.Protocol(
+        uvicorn.Config(web_app.make_app(Engines({}))), uvicorn.server.ServerState(), {}, connection
+    )
+    protocol.connection_made(connection)
+    return protocol
+
+
+class Connection:
+    """Stands for asyncio's loop and transport: it records timers and the end of the connection."""
+
+    def __init__(self) -> None:
+        self.timers: list[Any] = []
+        self.is_closed = False
+
+    def call_later(self, seconds: float, action: Any) -> Any:
+        timer = SimpleNamespace(action=action, cancel=lambda: self.timers.remove(timer))
+        self.timers.append(timer)
+        return timer
+
+    def create_task(self, work: Any) -> Any:
+        work.close()  # the application does not answer
+        return self
+
+    def add_done_callback(self, action: Any) -> None: ...
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def get_extra_info(self, name: str) -> None: ...
+
+
+@pytest.mark.parametrize("pieces", [[], [b"POST /api"], [b"P", b"OST / HTTP/1.1\r\nHost: local", b"host\r\nX: 1"]])
+def test_half_sent_heads_have_a_limited_time(pieces: list[bytes], web_app: Any) -> None:
+    connection = Connection()
+    protocol = protocol_of(web_app, connection)
+    for piece in pieces:
+        protocol.data_received(piece)
+    (timer,) = connection.timers  # the first one: more bytes win no time
+    timer.action()
+    assert connection.is_closed
+
+
+def test_whole_heads_have_no_limit(web_app: Any) -> None:
+    connection = Connection()
+    protocol_of(web_app, connection).data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert not connection.timers
+
+
+def test_half_sent_bodies_have_a_limited_time(web_app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_app, "REQUEST_SECONDS", 0.0)
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"9")]
+    scope = {"type": "http", "method": "POST", "path": "/api/games", "scheme": "http", "headers": headers}
+    asyncio.run(web_app.make_app(Engines({}))({**scope, "query_string": b"", "server": None}, receive, send))
+    assert sent[0]["status"] == 408

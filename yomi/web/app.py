@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import functools
 import hmac
+import ipaddress
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from importlib.resources import files
 from typing import Any, Literal, TypeVar
@@ -16,6 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import yomi
 from yomi.engine.pages.review import fill
@@ -25,6 +28,7 @@ from yomi.web.tables import Sides, Table, Tables, UnknownTableError, new_table
 
 MAX_BODY = 4 * MAX_RECORD  # bytes of a request
 MAX_SECONDS = 60.0  # of a move or a hint
+REQUEST_SECONDS = 20.0  # in which the head of a request must arrive, and then its body
 LOOK_SECONDS = 0.25  # between two checks that a visitor is still connected
 HEADERS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
 # play.js comes last: it begins a game
@@ -77,8 +81,8 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
     Args:
         engines: shared by all visitors.
         token: required in the header `Authorization: Bearer TOKEN`; empty: no token is required.
-        hosts: accepted values of the header `Host`, without the port; empty: any. This refuses web sites that point
-            their own name at this machine.
+        hosts: accepted values of the header `Host`, in lower case and without the port; empty: any. With a token every
+            numeric address is accepted, too. This refuses web sites that point their own name at this machine.
     """
     # no pages of FastAPI: they load scripts from another site
     app = FastAPI(
@@ -99,7 +103,8 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
         faults = [
             f"{'.'.join(map(str, fault['loc'][1:])) or 'the request'}: {fault['msg']}" for fault in error.errors()
         ]
-        return JSONResponse({"detail": "; ".join(faults)}, 422)
+        is_long = any(fault["type"] == "string_too_long" and fault["loc"][-1] == "record" for fault in error.errors())
+        return JSONResponse({"detail": "; ".join(faults)}, 413 if is_long else 422)
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     async def page() -> HTMLResponse:
@@ -110,7 +115,10 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
     @app.post("/api/games", summary="Begin a game, or continue a record")
     def begin(body: NewGame, request: Request) -> dict[str, Any]:
         visitor = request.client.host if request.client else ""
-        return tables.add(new_table(**body.model_dump(), visitor=visitor)).state()
+        table = new_table(**body.model_dump(), visitor=visitor)
+        dropped = tables.add(table)
+        closed = {"dropped": dropped} if dropped else {}  # ids of older games of this visitor
+        return {**table.state(), **closed}
 
     @app.get("/api/games/{name}", summary="Show a game")
     async def show(name: str) -> dict[str, Any]:
@@ -207,6 +215,33 @@ def play_page() -> str:
     return fill(*(own.joinpath(name).read_text("utf-8") for name in PARTS))
 
 
+class Protocol(H11Protocol):
+    """HTTP of a connection, which is closed if the head of a request does not arrive in time."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        if self._timer:
+            self._timer.cancel()
+
+    def _watch(self) -> None:
+        is_waiting = self.cycle is None or self.cycle.response_complete
+        if self._timer and not is_waiting:
+            self._timer.cancel()
+            self._timer = None
+        elif is_waiting and not self._timer:
+            self._timer = self.loop.call_later(REQUEST_SECONDS, self.transport.close)
+
+
 class Guard:
     """Refuses requests before the application sees them: wrong addresses and tokens, other sites, large bodies."""
 
@@ -219,17 +254,26 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if fault := self._fault(Request(scope)):
+        if fault := self._fault(scope):
             status, detail = fault
+            if status == 413:  # a connection that is closed before the end of the body loses the answer
+                await _skip_body(receive)
             await JSONResponse({"detail": detail}, status)(scope, receive, send)
             return
-        seen = 0
+        seen, is_whole = 0, False
+        end = asyncio.get_running_loop().time() + REQUEST_SECONDS
 
         async def limited() -> Message:  # a body may also come in parts without a length
-            nonlocal seen
-            message = await receive()
+            nonlocal seen, is_whole
+            try:
+                async with asyncio.timeout_at(None if is_whole else end):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, f"expected the whole request within {REQUEST_SECONDS:.0f} s") from None
             seen += len(message.get("body", b""))
+            is_whole = not message.get("more_body", False)
             if seen > MAX_BODY:
+                await _skip_body(receive)
                 raise HTTPException(413, f"expected at most {MAX_BODY} bytes")
             return message
 
@@ -240,18 +284,41 @@ class Guard:
 
         await self._app(scope, limited, with_headers)
 
-    def _fault(self, request: Request) -> tuple[int, str] | None:
+    def _fault(self, scope: Scope) -> tuple[int, str] | None:
         """Return status and reason of a request that is refused."""
-        if self._hosts and (request.url.hostname or "") not in self._hosts:
-            return 421, "expected this machine's own address"
-        length = request.headers.get("content-length", "0")
+        # Raw values: starlette derives `request.url` from the header Host, or from the server's address if that fails.
+        sent: dict[str, list[str]] = {}
+        for name, value in scope["headers"]:
+            sent.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+        length = sent.get("content-length", ["0"])[0]
         if not length.isdecimal() or int(length) > MAX_BODY:
             return 413, f"expected at most {MAX_BODY} bytes"
-        if request.scope["path"].startswith("/api/"):  # the path of `url` depends on the header Host
-            sent = request.headers.get("authorization", "").removeprefix("Bearer ")
-            if self._token and not hmac.compare_digest(sent.encode(), self._token.encode()):
-                return 401, "the token is missing or wrong: use the address that yomi printed"
-            origin = request.headers.get("origin")
-            if origin is not None and origin != f"{request.url.scheme}://{request.headers.get('host', '')}":
-                return 403, "requests of other sites are refused"
+        is_api = scope["path"].startswith("/api/")
+        given = sent.get("authorization", [""])[0].removeprefix("Bearer ")
+        if is_api and self._token and not hmac.compare_digest(given.encode(), self._token.encode()):
+            return 401, "the token is missing or wrong: use the address that yomi printed"
+        hosts = sent.get("host", [])
+        if self._hosts and not (len(hosts) == 1 and self._is_own(hosts[0])):
+            return 421, "expected this machine's own address"
+        own = [f"{scope['scheme']}://{host}" for host in hosts]
+        if is_api and any([origin] != own for origin in sent.get("origin", [])):
+            return 403, "requests of other sites are refused"
         return None
+
+    def _is_own(self, host: str) -> bool:
+        """Whether a header `Host` has one of the names. A site cannot have a numeric address that is not its own."""
+        name = re.sub(":[0-9]{1,5}$", "", host.lower())
+        if name in self._hosts or not self._token:
+            return name in self._hosts
+        try:
+            return bool(ipaddress.ip_address(name[1:-1] if re.fullmatch(r"\[[0-9a-f:.]+\]", name) else name))
+        except ValueError:
+            return False
+
+
+async def _skip_body(receive: Receive) -> None:
+    """Read a body to its end, for a limited time."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(REQUEST_SECONDS):
+            while (await receive()).get("more_body", False):
+                pass

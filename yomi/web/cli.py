@@ -33,6 +33,7 @@ network: yomi prints the address with a token, also as a QR code. The connection
 http://ADDRESS/openapi.json describes the interface for programs.
 """
 LOCAL = ("127.0.0.1", "localhost", "::1")
+NAMES = frozenset(("127.0.0.1", "localhost", "[::1]"))  # of this machine in addresses of pages
 PORT = 8649
 
 
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         import uvicorn
 
-        from yomi.web.app import make_app
+        from yomi.web.app import Protocol, make_app
 
         if not is_local:
             import segno  # noqa: F401  (of _show_code)
@@ -61,7 +62,9 @@ def run(args: argparse.Namespace) -> int:
     token = "" if is_local else secrets.token_urlsafe(18)
     options = {name: value for name in ("net", "device") if (value := getattr(args, name)) is not None}
     engines = Engines(options)
-    app = make_app(engines, token=token, hosts=frozenset(LOCAL) if is_local else frozenset())
+    machine = socket.gethostname().lower()
+    own = () if is_local else (args.host.lower(), machine, f"{machine}.local")
+    app = make_app(engines, token=token, hosts=NAMES.union(own))
     with _listen(args.host, args.port) as listener:
         host, port = listener.getsockname()[:2]
         name = _own_address(host) if host in ("0.0.0.0", "::") else host
@@ -81,7 +84,15 @@ def run(args: argparse.Namespace) -> int:
                 engines.end_searches()  # otherwise uvicorn cancels their requests, with a traceback
                 await super().shutdown(sockets)
 
-        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
+        config = uvicorn.Config(
+            app,
+            http=Protocol,
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=2,
+        )
         try:
             with contextlib.suppress(KeyboardInterrupt):
                 Server(config).run(sockets=[listener])

@@ -29,6 +29,7 @@ from yomi.web.setup import MAX_MOVES, begin, letter
 
 MAX_TABLES = 200  # games that are kept; the oldest ones are dropped
 MAX_TABLES_PER_VISITOR = 50
+MAX_DROPPED = 10_000  # ids of dropped games that are remembered
 
 Sides = Literal["black", "white", "both"]
 SIDES = {"black": yomi.BLACK, "white": yomi.WHITE}
@@ -294,22 +295,31 @@ class Tables:
 
     def __init__(self) -> None:
         self._tables: OrderedDict[str, Table] = OrderedDict()
+        self._dropped: OrderedDict[str, None] = OrderedDict()  # ids
         self._lock = threading.Lock()
 
-    def add(self, table: Table) -> Table:
-        """Keep a game. Old games are dropped, first the games of this visitor."""
+    def add(self, table: Table) -> list[str]:
+        """Keep a game. Return the ids of this visitor's games that are dropped for it. Then the oldest games are."""
         with self._lock:
             self._tables[table.id] = table
             own = [each for each, other in self._tables.items() if other.visitor == table.visitor]
-            for each in own[:-MAX_TABLES_PER_VISITOR]:
+            dropped = own[:-MAX_TABLES_PER_VISITOR]
+            others = [each for each in self._tables if each not in dropped]
+            for each in (*dropped, *others[:-MAX_TABLES]):
                 del self._tables[each]
-            while len(self._tables) > MAX_TABLES:
-                self._tables.popitem(last=False)
-        return table
+                self._dropped[each] = None
+            while len(self._dropped) > MAX_DROPPED:
+                self._dropped.popitem(last=False)
+        return dropped
 
     def get(self, name: str) -> Table:
         """Return a game, or raise UnknownTableError."""
         with self._lock:
+            if name in self._dropped:
+                raise UnknownTableError(
+                    f"this game was closed for later ones: {MAX_TABLES_PER_VISITOR} games of one address are kept, "
+                    f"{MAX_TABLES} in all; begin another game"
+                )
             if name not in self._tables:
                 raise UnknownTableError("this game is not known here any more: begin another game")
             self._tables.move_to_end(name)
