@@ -5,6 +5,8 @@ No test reads the file of options of the user who runs the tests, and yomi speak
 
 import os
 import shutil
+import signal
+import sys
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -14,6 +16,14 @@ settings.load_profile("yomi")
 
 os.environ["XDG_CONFIG_HOME"] = str(Path(__file__).parent / "no-config")
 os.environ["YOMI_LANGUAGE"] = "en"
+
+# A script's shell that starts the tests in the background hands Ctrl-C down ignored, to them and to their processes.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Hundreds of processes import yomi. Without bytecode each would spend up to a second on compiling its sources.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Files of tests go to memory: runs, journals and replaced files are flushed, and a disk takes milliseconds for each.
 MEMORY = Path("/dev/shm")
