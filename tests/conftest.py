@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("yomi", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -35,3 +36,12 @@ if (
     and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC  # tests start scripts that they have written
 ):
     os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent / "process" in item.path.parents:
+            item.add_marker("process")
+        if sys.platform != "linux" and item.get_closest_marker("linux"):
+            item.add_marker(pytest.mark.skip(reason="only Linux does this for certain"))

@@ -20,7 +20,7 @@ LIMIT = (
 )
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space for certain")
+@pytest.mark.linux
 @pytest.mark.parametrize(
     ("kilobytes", "words", "lines"),
     [

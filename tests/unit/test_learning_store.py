@@ -323,7 +323,7 @@ def test_settings_and_states_that_are_none_are_one_line(open_store: Callable[...
     store.update(generation=1)
     store.close()
     (store.folder / name).write_text(text)
-    with pytest.raises(LearningError, match=rf"{name}: .*restore it from a copy .*or use a new folder") as error:
+    with pytest.raises(LearningError, match=rf"{name}: .*restore it from a copy, or use a new folder") as error:
         open_store()
     assert "\n" not in str(error.value)
 
