@@ -388,6 +388,11 @@ class Terminal:
         names = {BLACK: (YOU, ENGINE), WHITE: (ENGINE, YOU)}
         self.game.save(path, names.get(self.human or 0, (ENGINE, ENGINE)), self.result or "")
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the game is saved, if it was to be saved."""
+        return self._save_to is None or self._is_saved
+
     def _keep(self) -> None:
         """Save the game, because the process may be killed. A fault is reported once."""
         if self._save_to is None or self._is_saved:

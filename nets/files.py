@@ -181,8 +181,10 @@ def draft_folder(path: Path) -> Iterator[Path]:
         yield draft
         os.rename(draft, path)
         sync_folder(path.parent)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
+        if isinstance(error, OSError) and error.filename is not None:
+            error.filename = str(error.filename).replace(str(draft), str(path))
         raise
 
 

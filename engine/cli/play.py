@@ -20,6 +20,7 @@ from yomi.engine.options import TABLE, Options
 from yomi.engine.screen import is_interactive
 from yomi.engine.terminal import ENGINE, YOU, Terminal
 from yomi.language import tr
+from yomi.nets.files import check_file
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -38,6 +39,7 @@ COLORS = {"black": BLACK, "white": WHITE, "none": None}
 
 AUTO = "auto"  # Value of --save: a name made from date and time
 ADVICE_SECONDS = 1.0
+NOT_SAVED = 2  # exit status
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -87,6 +89,7 @@ def file_to_save(name: str | None, suffixes: Sequence[str], flag: str = "--save"
         raise CliError(ending_fault(flag, name, suffixes))
     if not path.parent.is_dir():
         raise CliError(tr("{flag} {name}: no folder {folder}", flag=flag, name=name, folder=path.parent))
+    check_file(path)
     return name
 
 
@@ -111,9 +114,10 @@ def run(args: argparse.Namespace) -> int:
     warns = in_place if args.warn is None else args.warn
     try:
         with ended_by_a_signal():
-            Terminal(
+            terminal = Terminal(
                 played, COLORS[color], input, print, save, level, is_draft=is_draft, in_place=in_place, warns=warns
-            ).run()
+            )
+            terminal.run()
     finally:
         played.close()
-    return 0
+    return 0 if terminal.is_kept else NOT_SAVED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -225,8 +226,13 @@ class MatchJournal:
                 self.kept = found["kept"]
             else:  # no game yet: the match may be another one now
                 self._file.truncate(0)
-                self.kept = json.loads(json.dumps(dict(make_kept())))
-                self._append({"yomi-match": JOURNAL_FORMAT, **described, "kept": self.kept})
+                try:
+                    self.kept = json.loads(json.dumps(dict(make_kept())))
+                    self._append({"yomi-match": JOURNAL_FORMAT, **described, "kept": self.kept})
+                except BaseException:
+                    with contextlib.suppress(OSError):  # Windows keeps an open file
+                        self.path.unlink()
+                    raise
                 sync_folder(folder)
         except OSError as error:
             self._file.close()
