@@ -147,8 +147,8 @@ def check_folder(folder: Path) -> None:
     _try_file(folder)
 
 
-def check_file(path: Path) -> None:
-    """Check before a long computation that a file can be written to an existing folder. Nothing is left.
+def check_file(path: Path, *, may_lack_folder: bool = False) -> None:
+    """Check before a long computation that a file can be written. Its folder must exist by default. Nothing is left.
 
     Raises:
         OSError: it cannot; the error names it, or its folder.
@@ -156,7 +156,7 @@ def check_file(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not path.exists() or path.is_file():  # a device or pipe needs no folder
-        _try_file(path.resolve().parent)
+        (check_folder if may_lack_folder else _try_file)(path.resolve().parent)
 
 
 def _try_file(folder: Path) -> None:

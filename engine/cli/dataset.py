@@ -19,7 +19,7 @@ from yomi.engine.jobs import folder_of
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.descriptor import add_score_scale, vary_boards
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import atomic_writer, write_atomically
+from yomi.nets.files import atomic_writer, check_file, check_folder, write_atomically
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -153,6 +153,8 @@ def run(args: argparse.Namespace) -> int:
         "import": import_dataset,
         "openings": write_openings,
     }
+    if (out := getattr(args, "out", None)) is not None:
+        (check_file if args.action == "openings" else check_folder)(out)
     actions[args.action](args)
     return 0
 
@@ -267,6 +269,7 @@ def convert_file(args: argparse.Namespace) -> None:
         raise CliError(f"{args.target}: expected a name that ends in .hcpe, .hcpe3 or .psv")
     if args.target.exists():
         raise CliError(f"{args.target} exists: expected the name of a new file")
+    check_file(args.target)
     if args.target.suffix == ".hcpe3":
         _convert_games(args.source, args.target)
         return

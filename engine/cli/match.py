@@ -50,6 +50,7 @@ from yomi.engine.options import Options
 from yomi.engine.records import LeftOut
 from yomi.language import tr
 from yomi.nets.errors import printable
+from yomi.nets.files import check_folder
 
 if TYPE_CHECKING:
     from yomi.engine.cluster import ClusterOptions
@@ -147,6 +148,7 @@ def play_match(
     try:
         pairs = pairs_of(len(players), settings.form)
         test = None if settings.sprt is None else Sprt(*settings.sprt)
+        check_folder(Path(settings.out))
         game.compile(report or say)
         rules = game.matches().rules(
             _options(game, settings, "size", "komi", "rules", "entering_king"), settings.scorer, settings.max_moves

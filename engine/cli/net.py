@@ -14,7 +14,7 @@ from yomi.engine.cli.parser import CliError, add_actions
 from yomi.engine.default_network import check_network, network_path
 from yomi.engine.options import TABLE, Options
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import write_atomically
+from yomi.nets.files import check_file, check_folder, default_cache_dir, write_atomically
 from yomi.nets.models import BUNDLED, FAST, FOR_ALPHA_BETA, FOR_LEVELS, Bundled, default_network, fast_network
 
 USAGE = "yomi net ACTION [NET] [options]"
@@ -65,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
     for path in (getattr(args, name, None) for name in ("file", "values", "moves")):
         if path is not None:
             check_network(path)
+    if (out := getattr(args, "out", None)) is not None:
+        check_file(out)
     match args.action:
         case "list":
             list_networks()
@@ -233,6 +235,7 @@ def calibrate(path: Path, size: int, device: str, seconds: float) -> None:
 
     if device != "auto":
         devices_of(options)  # an error comes before kernels are compiled
+    check_folder(default_cache_dir())
     game.compile(say)
     tuning, rows = tune(options, game, seconds, say)
     target = save_tuning(path, size, tuning)

@@ -139,10 +139,13 @@ def write_json(path: str | Path, name: str, rows: Sequence[Row], *, command: Seq
 
 
 def plot_check(path: Path | None = None) -> None:
-    """Raise CliError before a long run if matplotlib is missing or `path` has an unknown ending."""
+    """Raise CliError or OSError before a long run if matplotlib is missing or `path` cannot be written."""
     from yomi.engine.pictures import PlotError, check
+    from yomi.nets.files import check_file
 
     try:
         check(path)
     except PlotError as error:
         raise CliError(f"--plot{'' if path is None else f' {path}'}: {error}") from None
+    if path is not None:
+        check_file(path)

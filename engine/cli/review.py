@@ -38,6 +38,7 @@ from yomi.engine.review import ReviewError
 from yomi.engine.review_scans import FIRST_SECONDS, KnownPositions, Plan, first_visits, parse_first_pass
 from yomi.language import tr
 from yomi.nets.errors import NetworkError, printable
+from yomi.nets.files import check_file, check_folder
 from yomi.nets.settings import OptionError
 
 if TYPE_CHECKING:
@@ -139,8 +140,7 @@ def run(args: argparse.Namespace) -> int:
     if cluster is not None:
         return _run_on_cluster(args, cluster)
     jobs = find_jobs(args.records, args.out)
-    if args.plot:
-        plot_check()
+    check_outputs(args, jobs)
     reviewers = Reviewers(args)
     folder = jobs[0].folder if args.record or args.plot or args.html else jobs[0].path.parent
     journal = ReviewJournal(folder, _settings(args))
@@ -171,10 +171,10 @@ def _run_task(args: argparse.Namespace) -> int:
 
     if args.out is None:
         raise CliError(tr("--task {task}: expected --out FOLDER with it", task=args.task))
-    if args.plot:
-        plot_check()
     folder = folder_of(args.out, args.task)
-    jobs, reviewers = find_jobs(args.records, folder), Reviewers(args)
+    jobs = find_jobs(args.records, folder)
+    check_outputs(args, jobs)
+    reviewers = Reviewers(args)
     with contextlib.closing(reviewers), ReviewShare(args, folder, jobs, reviewers.networks(jobs)) as share:
         own = [jobs[unit] for unit in share.left]
         broken, written, speeds = 0, share.written, dict[str, float]()
@@ -195,15 +195,25 @@ def _run_on_cluster(args: argparse.Namespace, cluster: ClusterOptions) -> int:
         raise CliError(tr("--cluster {address}: expected --out FOLDER with it", address=args.cluster))
     if args.quiz and not args.html:
         raise CliError(tr("--quiz with --cluster: expected --html with it"))
-    if args.plot:
-        plot_check()
-    jobs, reviewers = find_jobs(args.records, args.out), Reviewers(args)
+    jobs = find_jobs(args.records, args.out)
+    check_outputs(args, jobs)
+    reviewers = Reviewers(args)
     with ReviewShare(args, args.out, jobs, reviewers.networks(jobs)) as share, ended_by_a_signal():
         review_on_cluster(cluster, args, reviewers.options_of(jobs), jobs, share)
     outcome = collected(args.out)
     write_json(args.json, outcome)
     write_index(args.out, outcome)
     return BROKEN if any("error" in entry for entry in outcome.reviewed) else 0
+
+
+def check_outputs(args: argparse.Namespace, jobs: Sequence[Job]) -> None:
+    """Check before the first search that all files can be written. Raises CliError or OSError."""
+    if args.plot:
+        plot_check()
+    for folder in sorted({job.folder for job in jobs}) if args.record or args.plot or args.html else ():
+        check_folder(folder)
+    if args.json is not None:
+        check_file(args.json, may_lack_folder=True)
 
 
 def _ask_problems(args: argparse.Namespace, outcome: Outcome) -> None:

@@ -27,7 +27,7 @@ from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.play import Ended, G, play_game
 from yomi.language import counted
-from yomi.nets.files import append_whole, naming, write_atomically
+from yomi.nets.files import append_whole, check_folder, naming, write_atomically
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, Recorder
@@ -150,8 +150,9 @@ def run(args: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     check_counts(args, games=1)
-    args.out.mkdir(parents=True, exist_ok=True)
+    check_folder(args.out)
     series = open_series(args)
+    args.out.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     winners, moves = Counter[int](), 0
     files = Files(args.out, series.recorder.row_bytes)

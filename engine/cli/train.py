@@ -14,6 +14,7 @@ from yomi.engine.cli.games import GAMES, find_encoder
 from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
 from yomi.engine.default_network import named_file
+from yomi.nets.files import check_folder
 
 if TYPE_CHECKING:
     from yomi.nets.training.loop import Trainer
@@ -73,6 +74,7 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
 
     logging.basicConfig(level=logging.INFO, format="yomi: %(message)s", stream=sys.stderr)
     folder = args.out or Path("runs") / config.name
+    check_folder(folder)
     if only_export:
         trainer = Trainer(config, folder, args.device, find_encoder=find_encoder)
         if not trainer.step:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+
+import pytest
+
+from yomi.engine.cli.main import main
+from yomi.nets.files import append_lines, write_atomically
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("bench", "engine", "native", "nets", "yomi")
@@ -129,3 +136,146 @@ def test_the_check_sees_the_kinds_of_writing() -> None:
         'text.replace("a", "b")',
     )
     assert [line for line in lines if list(writing_functions(ast.parse(line)))] == []
+
+
+# -- behavior ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def limit_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Return a function that limits the size of files, as a disk with so many free bytes does for the first file."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def error_of(words: Sequence[object], capsys: pytest.CaptureFixture[str]) -> str:
+    """Run a command that fails, and return the last line on stderr."""
+    assert main([str(word) for word in words]) == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("size", [0, 9])
+def test_the_writer_keeps_the_old_file(size: int, tmp_path: Path, limit_files: Callable[[int], None]) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    limit_files(size)
+    with pytest.raises(OSError, match="File too large") as caught:
+        write_atomically(path, b"new content")
+    assert caught.value.filename == str(path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"file": b"old"}
+
+
+def test_the_writer_keeps_permissions_links_and_long_names(tmp_path: Path) -> None:
+    path, link, long = tmp_path / "file", tmp_path / "link", tmp_path / ("棋" * 83 + ".sgf")
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    write_atomically(link, b"new")
+    write_atomically(long, b"long")
+    assert (link.is_symlink(), path.read_bytes(), long.read_bytes()) == (True, b"new", b"long")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_the_writer_writes_to_pipes_and_devices(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_atomically(pipe, b"text")
+    assert (os.read(reader, 9), pipe.is_fifo()) == (b"text", True)
+    os.close(reader)
+    write_atomically(Path(os.devnull), b"text")
+    assert not Path(os.devnull).is_file()
+
+
+@pytest.mark.parametrize("old", [b"", b"one\n", b"one\ncut"])
+def test_lines_are_appended_whole_or_not_at_all(old: bytes, tmp_path: Path, limit_files: Callable[[int], None]) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(old)
+    whole = old[: old.rfind(b"\n") + 1]
+    limit_files(len(whole) + 3)
+    with pytest.raises(OSError, match="File too large"):
+        append_lines(path, "another\n")
+    assert path.read_bytes() == whole
+    append_lines(path, "a\n")
+    assert path.read_bytes() == whole + b"a\n"
+
+
+RECORD = "(;SZ[5]KM[7]RU[Chinese];B[cc];W[bb])"
+REVIEW = ("--visits", 2, "--evaluator", "uniform", "--quick", 0)
+
+
+def test_a_review_keeps_the_files_of_the_last_one(
+    tmp_path: Path, limit_files: Callable[[int], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.sgf").write_text(RECORD)
+    words = ["review", tmp_path / "a.sgf", *REVIEW, "--html", "--json", tmp_path / "a.json"]
+    assert main(list(map(str, words))) == 0
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(before) == 4
+    smallest = min(len(content) for path, content in before.items() if path.name != "a.sgf")
+    limit_files(smallest - 1)
+    assert error_of(words, capsys).startswith(f"yomi: error: cannot write {tmp_path}")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.suffix != ".jsonl"} == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "selfplay go --games 1 --visits 2 --evaluator uniform --size 5 --out OUT",
+        "duel go --games 2 --visits 2 --second visits=3 --evaluator uniform --size 5 --processes 1 --out OUT",
+        "match go --games 2 --size 5 yomi:evaluator=uniform,visits=2 yomi:evaluator=uniform,visits=3 --out OUT",
+        "tune go --games 2 --visits 2 --evaluator uniform --size 5 --parameter c_puct 1:2 --processes 1 --out OUT",
+    ],
+)
+def test_a_run_without_room_leaves_no_part_of_a_file(
+    words: str, tmp_path: Path, limit_files: Callable[[int], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    limit_files(40)
+    assert error_of(words.replace("OUT", str(out)).split(), capsys).startswith(f"yomi: error: {out}")
+    assert [path for path in out.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "review RECORD --out OUT/x",
+        "review RECORD --json OUT/x.json",
+        "review RECORD --out OUT/x --task 1/2",
+        "selfplay go --out OUT",
+        "selfplay go --out OUT/x/y",
+        "match go yomi:visits=2 yomi:visits=3 --out OUT/x",
+        "match go yomi:visits=2 yomi:visits=3 --plot OUT/x.png",
+        "duel go --second visits=3 --out OUT/x",
+        "rate RECORD --plot OUT/x.png",
+        "play go --evaluator uniform --save OUT/x.sgf",
+        "dataset make RECORD --out OUT/x",
+        "dataset openings RECORD --out OUT/x",
+        "dataset import RECORD --out OUT/x",
+        "dataset convert RECORD OUT/x.hcpe",
+        "net compress yomi-go-b6c96 --out OUT/x.bin.xz",
+        "bench tree --json OUT/x.json",
+        "bench nps --csv OUT/x.csv",
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("the work has begun")
+
+    for name in (
+        "yomi.native.precompile.compile_names",
+        "yomi.engine.cli.review.Reviewers",
+        "yomi.engine.cli.selfplay.open_series",
+    ):
+        monkeypatch.setattr(name, work)
+    out, record = tmp_path / "file", tmp_path / "a.sgf"
+    out.write_text("no folder")
+    record.write_text(RECORD)
+    found = error_of(words.replace("OUT", str(out)).replace("RECORD", str(record)).split(), capsys)
+    assert str(out) in found
+    assert "Not a directory" in found or "no folder" in found
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.sgf", "file"]
