@@ -94,7 +94,10 @@ def written(node: ast.Call) -> bool:
 
 def writing_functions(text: str) -> list[str]:
     """Return the names of functions and classes with such a call."""
-    if re.search(r"open\(|write_|save|\b(os|shutil)\.|tofile|FileHandler|Temporary|mkstemp|symlink", text) is None:
+    if (
+        re.search(r"open\(|ZipFile|write_|save|\b(os|shutil)\.|tofile|FileHandler|Temporary|mkstemp|symlink", text)
+        is None
+    ):
         return []
     found: list[str] = []
     left: list[tuple[ast.AST, str]] = [(ast.parse(text), "")]
