@@ -48,6 +48,8 @@ class GameSpec:
     score_unit: float
     # Fields of position records, with values, that control the network's input.
     position_flags: tuple[tuple[str, int], ...] = ()
+    # Whether the root may decide that a game is over: a repetition in a line counts differently once it is played.
+    root_decides: bool = False
 
     @property
     def words(self) -> int:

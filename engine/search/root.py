@@ -131,7 +131,7 @@ class TreeRoot:
             counters.root = child
         if int(self._node["state"]) != EXPANDED:
             return False
-        compact(self.tree, counters.root, 0)
+        compact(self.tree, counters.root, 0, drop_draws=self.spec.root_decides)
         if len(line) % 2:
             counters.score_center *= -1.0  # for the side to move
         counters.max_depth = 0

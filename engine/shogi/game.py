@@ -91,6 +91,7 @@ class ShogiGame:
         hands = np.array(initial.hands, np.uint8)
         rules.set_position(self.position, self.history, board, hands, initial.side, initial.number - 1)
         # Undo restores whole records: kernels have no inverse of play.
+        self.position["root_length"] = self.position["history_length"]
         self._snapshots = [self._record.copy()]
         self._entries = [self._last_entry()]
         self._seen = {self._entries[0]: [0]}
@@ -165,6 +166,7 @@ class ShogiGame:
         self.check(move)
         color = self.side_to_move
         rules.play(self.position, self.history, move)
+        self.position["root_length"] = self.position["history_length"]
         self.moves.append((color, move))
         self._snapshots.append(self._record.copy())
         self._entries.append(self._last_entry())
@@ -299,7 +301,7 @@ class ShogiGame:
         # The array gets the last KEPT positions, so that the search has room behind them.
         last = self._entries[-KEPT:]
         self.history[: 2 * len(last)] = np.array(last, np.uint64).reshape(-1)
-        self.position["history_length"] = 2 * len(last)
+        self.position["history_length"] = self.position["root_length"] = 2 * len(last)
 
 
 def new_game(options: Options, sfen: str = STARTPOS) -> ShogiGame:

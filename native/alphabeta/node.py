@@ -35,7 +35,7 @@ def ended(pos, history, ply):  # type: ignore[no-untyped-def]
         return True, ply - MATE
     if pos.max_moves != 0 and pos.ply >= pos.max_moves:
         return True, _draw(pos)
-    kind = rules.repetition(pos, history)
+    kind = rules.repetition(pos, history, pos.root_length)
     if kind != rules.NONE:
         if kind == rules.DRAW:
             return True, _draw(pos)

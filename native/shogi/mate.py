@@ -303,6 +303,12 @@ def attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-
 
 
 @kernel
+def _attack_from(pos, positions, history, moves, depth):  # type: ignore[no-untyped-def]
+    copy(positions[U(0)], pos)
+    return attack(positions, history, moves, 0, depth)
+
+
+@kernel
 def settles(pos, history):  # type: ignore[no-untyped-def]
     """Return whether the mate search of a position's `mate_depth` finds a mate within the limit of moves."""
     depth = np.int64(pos.mate_depth)
@@ -323,7 +329,5 @@ def mate_in(pos, history, depth):  # type: ignore[no-untyped-def]
     """
     if pos.king[U(2) - U(pos.side_to_move)] == NO_SQUARE:
         return np.int64(0)
-    positions = np.empty(depth + 1, POSITION_DTYPE)
-    moves = np.empty((depth + 1, MAX_MOVES), np.uint16)
-    copy(positions[0], pos)
-    return attack(positions, history, moves, 0, np.int64(depth))
+    positions, moves = np.empty(depth + 1, POSITION_DTYPE), np.empty((depth + 1, MAX_MOVES), np.uint16)
+    return _attack_from(pos, positions, history, moves, np.int64(depth))

@@ -188,7 +188,7 @@ def write_alphazero(pos, history, planes):  # type: ignore[no-untyped-def]
         if code != U(0):
             # The code of a White piece is 16 greater, its plane 14.
             flat[(code - U(1) - (code >> U(4)) * U(2)) * U(SQUARES) + square] = np.float32(1.0)
-    if repetition(pos, history) == DRAW:
+    if repetition(pos, history, 0) == DRAW:
         planes[U(REPEATED)] = np.float32(1.0)
     for color in range(U(2)):
         for i in range(U(7)):

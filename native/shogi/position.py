@@ -55,6 +55,7 @@ POSITION_DTYPE = np.dtype(
         ("type_bits", np.uint64, (16,)),  # squares by kind, in the rows PAWNS, LANCES, ...
         ("draw_value", np.float32, (2,)),  # rule: value of a draw for Black and White, in [-1, 1]
         ("history_length", np.uint32),  # number of history entries, with its own
+        ("root_length", np.uint32),  # of the last position of the game: later positions belong to a searched line
         ("ply", np.uint16),  # moves made since the game's start
         ("max_moves", np.uint16),  # rule: ply at which the game is a draw; 0: none
         ("board", np.uint8, (SQUARES,)),  # piece codes, 0: empty

@@ -47,11 +47,13 @@ OCCURRENCES = 4  # occurrences of a position that end the game
 
 
 @kernel
-def repetition(pos, history):  # type: ignore[no-untyped-def]
+def repetition(pos, history, start):  # type: ignore[no-untyped-def]
     """Compare a position with earlier ones of the same side to move, latest first; the first equal board decides.
 
     Equal hands: DRAW; WIN if all the opponent's moves since then gave check; LOSE if all moves of the side to move did.
     More pieces in the mover's hand than then, and no fewer of any kind: SUPERIOR; the reverse: INFERIOR.
+
+    Positions before the history entry `start` decide only with the fourth occurrence, by the moves since the first.
     """
     length = U(pos.history_length)
     if length < U(10):
@@ -61,19 +63,23 @@ def repetition(pos, history):  # type: ignore[no-untyped-def]
     board_key = history[here]
     hands = history[here + U(1)]
     shift = U(0) if pos.side_to_move == 1 else U(28)
+    left = U(OCCURRENCES - 1)
     i = U(4)
     while i <= plies:
         there = here - i * U(2)
         if history[there] == board_key:
             earlier = history[there + U(1)]
             if (hands ^ earlier) & U(HANDS_MASK) == U(0):
-                return _kind_of_repetition(history, here, i)
-            mine = (hands >> shift) & U((1 << 28) - 1)
-            old = (earlier >> shift) & U((1 << 28) - 1)
-            if ((mine | U(HAND_GUARD)) - old) & U(HAND_GUARD) == U(HAND_GUARD):
-                return SUPERIOR
-            if ((old | U(HAND_GUARD)) - mine) & U(HAND_GUARD) == U(HAND_GUARD):
-                return INFERIOR
+                left -= U(1)
+                if there >= U(start) or left == U(0):
+                    return _kind_of_repetition(history, here, i)
+            elif there >= U(start):
+                mine = (hands >> shift) & U((1 << 28) - 1)
+                old = (earlier >> shift) & U((1 << 28) - 1)
+                if ((mine | U(HAND_GUARD)) - old) & U(HAND_GUARD) == U(HAND_GUARD):
+                    return SUPERIOR
+                if ((old | U(HAND_GUARD)) - mine) & U(HAND_GUARD) == U(HAND_GUARD):
+                    return INFERIOR
         i += U(2)
     return NONE
 
@@ -108,14 +114,7 @@ def may_be_undone(pos, history, move):  # type: ignore[no-untyped-def]
 @kernel
 def ends_by_repetition(pos, history):  # type: ignore[no-untyped-def]
     """Return whether this is at least the fourth occurrence of a position, with hands and side to move."""
-    here = U(pos.history_length) - U(2)
-    earlier = U(0)
-    back = U(8)  # four plies before, then every second ply
-    while back <= here:
-        if history[here - back] == history[here] and history[here - back + U(1)] == history[here + U(1)]:
-            earlier += U(1)
-        back += U(4)
-    return earlier >= U(OCCURRENCES - 1)
+    return repetition(pos, history, U(history.size)) != NONE
 
 
 @kernel

@@ -10,19 +10,19 @@ from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY
 from yomi.native.shogi.squares import SQUARES
 from yomi.native.spec import GameSpec
 
-# Maximum value of a first repetition or a draw: almost a win, but not a proof.
+# Maximum value of a repetition or a draw: almost a win, but not a proof.
 UNPROVEN_WIN = 0.99
 
 
 @kernel
 def outcome(pos, history):  # type: ignore[no-untyped-def]
     """Return the state of a position in a search, its value and score; see yomi.native.game.outcome."""
-    # The first repetition counts, though the rules require the fourth: it would be repeated again. A mate at the limit
-    # of moves is a mate, and so is a try; a declaration is too late then.
+    # A position of the searched line need not occur four times: it would be repeated again. A mate at the limit of
+    # moves is a mate, and so is a try; a declaration is too late then.
     if not rules.has_legal_move(pos) or rules.tried(pos):
         return OVER, -1.0, 0.0
     draw = min(max(float(pos.draw_value[U(pos.side_to_move) - U(1)]), -UNPROVEN_WIN), UNPROVEN_WIN)
-    kind = rules.repetition(pos, history)
+    kind = rules.repetition(pos, history, pos.root_length)
     if kind == rules.DRAW:
         return OVER, draw, 0.0
     if kind != rules.NONE:
@@ -118,5 +118,6 @@ def shogi_spec(form: int = DLSHOGI_FEATURES[0], extras: int = DLSHOGI_FEATURES[1
         mean_moves=100.0,
         mean_edges=30.0,
         score_unit=1.0,
+        root_decides=True,
         position_flags=(("form", form),),
     )

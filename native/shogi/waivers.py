@@ -95,13 +95,8 @@ def _can_decide(pos, move):  # type: ignore[no-untyped-def]
     return has_pawn and _is_near(to, pos.king[U(1) - us])
 
 
-@allocating_kernel
-def decides_about_drop(pos, history, move):  # type: ignore[no-untyped-def]
-    """Return whether a waiver decides about a pawn drop that mates; see the module.
-
-    Overwrites history entries behind the position's own, for two positions.
-    """
-    positions = np.empty(3, POSITION_DTYPE)
+@kernel
+def _decides(positions, replies, pos, history, move):  # type: ignore[no-untyped-def]
     promoted, waived, later = positions[0], positions[1], positions[2]
     copy(promoted, pos)
     play(promoted, history, U(move) | U(PROMOTES))
@@ -116,7 +111,6 @@ def decides_about_drop(pos, history, move):  # type: ignore[no-untyped-def]
         promoted.side_to_move = pos.side_to_move
         waived.side_to_move = pos.side_to_move
         return dropped_pawn(promoted) == MATING_DROP and dropped_pawn(waived) == LEGAL_DROP
-    replies = np.empty(MAX_MOVES, np.uint16)
     for i in range(generate(promoted, replies)):
         copy(later, promoted)
         play(later, history, replies[i])
@@ -126,6 +120,15 @@ def decides_about_drop(pos, history, move):  # type: ignore[no-untyped-def]
             if dropped_pawn(later) == LEGAL_DROP:
                 return True
     return False
+
+
+@allocating_kernel
+def decides_about_drop(pos, history, move):  # type: ignore[no-untyped-def]
+    """Return whether a waiver decides about a pawn drop that mates; see the module.
+
+    Overwrites history entries behind the position's own, for two positions.
+    """
+    return _decides(np.empty(3, POSITION_DTYPE), np.empty(MAX_MOVES, np.uint16), pos, history, move)
 
 
 @kernel

@@ -12,13 +12,17 @@ from yomi.native.tree.arrays import (
     NONE,
     PENDING,
     STATS_CLASSES,
+    TERMINAL,
     UNTOUCHED,
 )
 from yomi.native.tree.bias import forget
+from yomi.native.tree.child_weights import add_edge
 from yomi.native.tree.transpositions import clear_transpositions, insert_all
 
 if TYPE_CHECKING:
     from yomi.native.tree.arrays import Tree
+
+ALMOST_WON = 0.995  # mean value of a finished game that is won
 
 
 # Nodes and edges come from the top of their pools by one atomic operation. Blocks of statistics have 2 ** c records;
@@ -182,14 +186,17 @@ def clear_tree(tree):  # type: ignore[no-untyped-def]
     tree.nodes[U(counters.root)].state = UNTOUCHED
 
 
-def compact(tree: "Tree", root: int, min_visits: int) -> int:
-    """Keep the nodes below `root` that have at least `min_visits` visits; return the number of nodes kept."""
-    # An edge keeps its visits and means when its child is dropped. No search thread may run.
+def compact(tree: "Tree", root: int, min_visits: int, *, drop_draws: bool = False) -> int:
+    """Keep the nodes below `root` that have at least `min_visits` visits; return the number of nodes kept.
+
+    `drop_draws`: forget finished games that are neither won nor lost, with their visits.
+    """
+    # An edge keeps its visits and means when its child is dropped otherwise. No search thread may run.
     top = int(tree.counters[0].node_top)
     forward = np.full(top, NONE, np.uint32)
     live = np.empty(top, np.uint32)
     # Slides go from low to high places: nothing is overwritten before it has moved.
-    live = live[: _mark_live(tree, root, min_visits, forward, live)]
+    live = live[: _mark_live(tree, root, min_visits, drop_draws, forward, live)]
     # numpy sorts: numba would spend two seconds on compiling its own sort
     _slide_edges(tree, live[np.argsort(tree.nodes["edges"][live])])
     _slide_stats(tree, live[np.argsort(tree.nodes["stats"][live])])
@@ -199,7 +206,7 @@ def compact(tree: "Tree", root: int, min_visits: int) -> int:
 
 
 @kernel
-def _mark_live(tree, root, min_visits, forward, queue):  # type: ignore[no-untyped-def]
+def _mark_live(tree, root, min_visits, drop_draws, forward, queue):  # type: ignore[no-untyped-def]
     """Set forward[i] to 0 for each node i to keep, list these nodes in `queue` and return their number."""
     # Breadth first. A node with several parents is listed once.
     queue[0] = root
@@ -214,7 +221,13 @@ def _mark_live(tree, root, min_visits, forward, queue):  # type: ignore[no-untyp
             if stat.child == NONE:
                 continue
             child = tree.nodes[U(stat.child)]
-            if child.visits < min_visits or child.state == PENDING:
+            if drop_draws and child.state == TERMINAL and abs(child.value_sum) < ALMOST_WON * child.weight_sum:
+                add_edge(node, stat, -1.0)
+                node.visits -= stat.visits
+                stat.visits = 0
+                stat.weight = 0.0
+                stat.child = NONE
+            elif child.visits < min_visits or child.state == PENDING:
                 stat.child = NONE
             elif forward[U(stat.child)] == NONE:
                 forward[U(stat.child)] = 0

@@ -6,7 +6,7 @@ Written from the rules of the game, not from the kernels. Squares, pieces and mo
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = range(1, 9)
@@ -159,3 +159,26 @@ class SlowShogi:
                 continue
             found.append(move)
         return found
+
+
+def repetition(line: Sequence[SlowShogi], root: int) -> str:
+    """Return how the last position of a line ends a search, for the side to move: a letter of "DWLSI", or "." if not.
+
+    DRAW, WIN, LOSE: a repetition; SUPERIOR, INFERIOR: the same board with more or fewer pieces in the hand. `root` is
+    the place of the root: positions up to there count only with the fourth occurrence. Before the line it is -1.
+    """
+    now, occurrences = line[-1], 1
+    for i in range(len(line) - 5, -1, -2):
+        if line[i].board != now.board:
+            continue
+        mine, old = (position.hands[now.side - 1] for position in (now, line[i]))
+        if line[i].hands == now.hands:
+            occurrences += 1
+            if i > root or occurrences == 4:
+                checks = [position.in_check(position.side) for position in line[i + 1 :]]
+                return "L" if all(checks[::2]) else "W" if all(checks[1::2]) else "D"
+        elif i > root and all(map(int.__ge__, mine, old)):
+            return "S"
+        elif i > root and all(map(int.__le__, mine, old)):
+            return "I"
+    return "."

@@ -93,3 +93,21 @@ with yomi.Engine("shogi") as engine:
     assert output == "True\n"
     assert errors.splitlines()[-1] == "KeyboardInterrupt"
     assert process.returncode == -signal.SIGINT
+
+
+SHARP = "2g2l1+P1/ps1r1k3/+Pppp5/1G2pb2s/1PG1Lp1p1/L2P4P/4PGPP1/7K1/+n1S2LSN1 w 2NPrb2p 94"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", ["go.Game()", f"shogi.Game({SHARP!r})"])
+def test_no_thread_reads_freed_memory(game: str) -> None:
+    """All threads share freed memory, which is overwritten: an earlier version of shogi crashed."""
+    code = f"""
+import yomi
+game = yomi.{game}
+with yomi.Engine(game.game, memory="64M", workers=4, seed=1, evaluator="uniform") as engine:
+    assert engine.play(game, yomi.Limit(playouts=100000)).move is not None
+"""
+    tunables = "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"
+    found = run(code, MALLOC_PERTURB_="165", GLIBC_TUNABLES=tunables)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")

@@ -308,13 +308,28 @@ def test_moves_are_avoided_and_allowed(network: NnueNetwork) -> None:
     assert [move.move for move in report.moves] == [other]
 
 
-def test_a_repetition_of_the_game_is_a_draw(network: NnueNetwork) -> None:
-    game = ShogiGame()
-    for text in ("2h3h", "8b7b", "3h2h"):
+def after(sfen: str, moves: str, network: NnueNetwork, allow: str) -> SearchReport:
+    """Search one root move after the moves of a game."""
+    game, search = ShogiGame(sfen), search_of(network)
+    for text in moves.split():
         game.play(parse_usi(text))
-    search = search_of(network)
     search.set_position(game)
-    assert search.run(Limits(visits=2000), allow=[parse_usi("7b8b")]).winrate == 0.5
+    return search.run(Limits(visits=2000), allow=[parse_usi(allow)])
+
+
+def test_the_fourth_occurrence_of_a_position_of_the_game_is_a_draw(network: NnueNetwork) -> None:
+    sfen, cycle = "4k4/9/9/9/9/9/9/9/4K4 b R 1", "5i5h 5a5b 5h5i 5b5a"
+    assert after(sfen, f"{cycle} {cycle} 5i5h 5a5b 5h5i", network, "5b5a").winrate == 0.5
+    assert after(sfen, "5i5h 5a5b 5h5i", network, "5b5a").winrate < 0.2  # White has lost a rook
+
+
+def test_a_perpetual_check_is_lost_with_the_fourth_occurrence(network: NnueNetwork) -> None:
+    sfen = "lnsg1gsnl/1r5b1/ppppppppp/4k4/9/5R3/PPPPPPPPP/1B7/LNSGKGSNL b - 1"
+    cycle = "4f5f 5d4d 5f4f 4d5d"
+    once = after(sfen, "4f5f 5d4d 5f4f", network, "4d5d")
+    alone = after("lnsg1gsnl/1r5b1/ppppppppp/5k3/9/5R3/PPPPPPPPP/1B7/LNSGKGSNL w - 4", "", network, "4d5d")
+    assert once.winrate == pytest.approx(alone.winrate, abs=0.1)
+    assert after(sfen, f"{cycle} {cycle} 4f5f 5d4d 5f4f", network, "4d5d").winrate > 0.99
 
 
 def test_a_king_tries_where_the_rule_says_so(network: NnueNetwork) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -96,3 +98,105 @@ def test_one_mistake_ends_all_processes(tmp_path: Path, monkeypatch: pytest.Monk
         warmup.compile_names(["go"], lambda line: None)
     assert time.monotonic() - begin < 60
     assert all(process.poll() is not None for process in started)
+
+
+SOURCES = [
+    path for folder in ("engine", "native", "nets", "bench", "tests") for path in (warmup.ROOT / folder).rglob("*.py")
+]
+MAKERS = ("array", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like")
+FORMER_WAIVERS = """
+@allocating_kernel
+def decides_about_drop(pos, history, move):
+    positions = np.empty(3, POSITION_DTYPE)
+    promoted, waived, later = positions[0], positions[1], positions[2]
+    copy(promoted, pos)
+"""
+
+
+def decorators(function: ast.FunctionDef) -> set[str]:
+    """Return the names of a function's decorators."""
+    found = (node.func if isinstance(node, ast.Call) else node for node in function.decorator_list)
+    return {ast.unparse(node).rpartition(".")[2] for node in found}
+
+
+def functions(tree: ast.AST, *kinds: str) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and decorators(node) & set(kinds):
+            yield node
+
+
+def makes_records(node: ast.AST) -> bool:
+    """Return whether an expression allocates an array that may be one of records: a type of numpy has no records."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr in ("astype", "copy"):
+        return True
+    if ast.unparse(node.func.value) != "np" or node.func.attr not in MAKERS:
+        return False
+    kinds = [*node.args[1:], *(keyword.value for keyword in node.keywords)]
+    is_like = node.func.attr.endswith("_like") or node.func.attr == "array"
+    return is_like if not kinds else not any(ast.unparse(kind).startswith("np.") for kind in kinds)
+
+
+def records_of_own_arrays(source: str, inlined: set[str]) -> list[int]:
+    """Return the lines of kernels that do more with an array of records of their own than pass it to a kernel.
+
+    Args:
+        source: text of a module.
+        inlined: names of kernels that become part of their callers before arrays are freed (`inlined_early`).
+    """
+    faults = []
+    for function in functions(ast.parse(source), "allocating_kernel", "inlined_early"):
+        parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
+        own: set[str] = set()
+
+        def is_own(node: ast.AST, own: set[str] = own) -> bool:
+            return makes_records(node) or (isinstance(node, ast.Name) and node.id in own)
+
+        for _ in range(3):  # names of names
+            for node in ast.walk(function):
+                if isinstance(node, ast.Assign):
+                    for target in node.targets:
+                        pairs = [(target, node.value)]
+                        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                            pairs = list(zip(target.elts, node.value.elts, strict=True))
+                        own |= {name.id for name, value in pairs if isinstance(name, ast.Name) and is_own(value)}
+        for node in ast.walk(function):
+            parent = parents.get(node)
+            if not is_own(node) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
+                continue
+            if isinstance(parent, ast.Tuple):
+                parent = parents[parent]
+            is_call = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func is not node
+            is_passed = is_call and ast.unparse(parent.func) not in inlined and ast.unparse(parent.func).islower()
+            is_size = isinstance(parent, ast.Attribute) and parent.attr in ("shape", "size")
+            if not (is_passed or is_size or isinstance(parent, ast.Assign)):
+                faults.append(node.lineno)
+    return faults
+
+
+def test_no_kernel_takes_records_out_of_an_array_of_its_own() -> None:
+    """After its last use numba frees an array; the use of a record does not count."""
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCES}
+    kernels = {path: text for path, text in texts.items() if "allocating_kernel" in text or "inlined_early" in text}
+    inlined = {f.name for text in kernels.values() for f in functions(ast.parse(text), "inlined_early")}
+    faults = {path: lines for path, text in kernels.items() if (lines := records_of_own_arrays(text, inlined))}
+    assert not faults, "records may outlive their array: pass the array to another kernel"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (FORMER_WAIVERS, [5, 5, 5]),
+        ("@allocating_kernel\ndef f(pos):\n    play(np.empty(2, DTYPE)[0])", [3]),
+        ("@allocating_kernel\ndef f(pos):\n    a, b = np.empty(2, DTYPE), 1\n    c = a\n    return c[b:]", [5]),
+        (
+            "@allocating_kernel\ndef f(pos):\n    a = positions.copy()\n    early(a)\n    for b in a:\n        g(b)",
+            [4, 5],
+        ),
+        ("@allocating_kernel\ndef f(pos):\n    a = Thread(np.zeros(2, DTYPE))", [3]),
+        ("@allocating_kernel\ndef f(pos):\n    a = np.empty(9, np.uint16)\n    g(np.empty(2, DTYPE), a[0])", []),
+    ],
+)
+def test_records_of_own_arrays_are_found(text: str, lines: list[int]) -> None:
+    assert sorted(records_of_own_arrays(text, {"early"})) == lines

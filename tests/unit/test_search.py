@@ -240,10 +240,10 @@ def test_any_thread_may_report_while_the_root_moves(change: str, monkeypatch: py
     changing, ended, reports = threading.Event(), threading.Event(), []
     actual = getattr(root_module, change)
 
-    def change_slowly(*given: Any) -> Any:
+    def change_slowly(*given: Any, **named: Any) -> Any:
         changing.set()
         time.sleep(0.05)  # long enough for a report that does not wait
-        result = actual(*given)
+        result = actual(*given, **named)
         changing.clear()
         return result
 

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from tests.unit.trees import check_tree
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.native.game import ONGOING, OVER
 from yomi.native.shogi import position as layout
-from yomi.native.shogi.spec import UNPROVEN_WIN, outcome
+from yomi.native.shogi.spec import UNPROVEN_WIN, outcome, shogi_spec
+from yomi.native.tree.arrays import EXPANDED
+from yomi.native.tree.report import find_child
 
 BARE_KINGS = "4k4/9/9/9/9/9/9/9/4K4 b - 1"
 MATED = "4k4/4G4/4P4/9/9/9/9/9/4K4 w - 100"
+CYCLE = "5i5h 5a5b 5h5i 5b5a"
 ENTERED = "K2R1B3/+P+P+P+P+P+P+P+P1/9/9/9/9/9/9/8k b RB6P 1"
 
 
-def outcome_of(sfen: str, moves: str = "", **rules: float | tuple[float, float]) -> tuple[int, float]:
+def outcome_of(sfen: str, moves: str = "", line: str = "", **rules: float | tuple[float, float]) -> tuple[int, float]:
+    """Return state and value after the moves of a game and those of a searched line."""
     game = ShogiGame(sfen, entering_king="27")
     game.position["draw_value"] = 0.25, -0.25
     for name, value in rules.items():
         game.position[name] = value
     for move in moves.split():
         game.play(parse_usi(move))
+    for move in line.split():
+        layout.play(game.position, game.history, parse_usi(move))
     state, value, score = outcome(game.position, game.history)
     assert score == 0.0
     return state, value
@@ -40,21 +52,62 @@ def test_a_side_without_a_move_has_lost() -> None:
 
 
 def test_draws_are_worth_what_the_record_says() -> None:
-    assert outcome_of(BARE_KINGS, "5i5h 5a5b 5h5i 5b5a") == (OVER, 0.25)
+    assert outcome_of(BARE_KINGS, "", f"{CYCLE} 5i5h") == (OVER, -0.25)
     assert outcome_of(BARE_KINGS, "5i5h", max_moves=1) == (OVER, -0.25)
     assert outcome_of(BARE_KINGS, "5i5h", max_moves=2) == (ONGOING, 0.0)
 
 
 def test_a_draw_that_is_worth_a_loss_proves_nothing() -> None:
-    cycle = "5i5h 5a5b 5h5i 5b5a"
-    assert outcome_of(BARE_KINGS, cycle, draw_value=(-1.0, 1.0)) == (OVER, -UNPROVEN_WIN)
-    assert outcome_of(BARE_KINGS, cycle, draw_value=(1.0, -1.0)) == (OVER, UNPROVEN_WIN)
+    line = f"{CYCLE} 5i5h"
+    assert outcome_of(BARE_KINGS, "", line, draw_value=(1.0, -1.0)) == (OVER, -UNPROVEN_WIN)
+    assert outcome_of(BARE_KINGS, "", line, draw_value=(-1.0, 1.0)) == (OVER, UNPROVEN_WIN)
+
+
+def test_a_repetition_ends_a_line_after_the_root() -> None:
+    """Positions of the game, the root included, count only with the fourth occurrence."""
+    for game, line, state in (
+        ("", CYCLE, ONGOING),
+        ("", f"{CYCLE} 5i5h", OVER),
+        (f"{CYCLE} 5i5h", "5a5b", ONGOING),
+        (f"{CYCLE} 5i5h", "5a5b 5h5i 5b5a 5i5h", ONGOING),
+        (f"{CYCLE} 5i5h", "5a5b 5h5i 5b5a 5i5h 5a5b", OVER),
+        (f"{CYCLE} {CYCLE} 5i5h 5a5b 5h5i", "", ONGOING),
+        (f"{CYCLE} {CYCLE} 5i5h 5a5b 5h5i", "5b5a", OVER),
+        (f"{CYCLE} {CYCLE} 5i5h 5a5b 5h5i", "5b6b", ONGOING),
+    ):
+        value = 0.0 if state == ONGOING else 0.25 if len(f"{game} {line}".split()) % 2 == 0 else -0.25
+        assert outcome_of(BARE_KINGS, game, line) == (state, value), (game, line)
+
+
+def test_a_repetition_is_searched_again_below_a_later_root() -> None:
+    """The first root's tree contains the repetition as the end of the game."""
+    search = Search(shogi_spec(), InlineQueue(UniformEvaluator()), SearchSettings(workers=1, memory=2**26, graph=False))
+    game = ShogiGame(BARE_KINGS)
+    search.set_position(game)
+    search.run(Limits(playouts=20_000))
+    for move in CYCLE.split():
+        game.play(parse_usi(move))
+    search.set_position(game)
+    assert search.root_visits > 1  # the tree was kept
+    check_tree(search, pruned=True)
+    search.run(Limits(playouts=500))
+    assert search.tree.nodes[find_child(search.tree, parse_usi("5i5h"))]["state"] == EXPANDED
+    check_tree(search, pruned=True)
+
+
+def test_more_pieces_in_hand_end_a_line_after_the_root() -> None:
+    sfen, cycle = "4k4/9/9/9/9/7R1/9/9/4K4 w 2p 1", "P*2e 2f2e 5a4a 2e2f 4a4b 5i5h 4b5a 5h5i"
+    assert outcome_of(sfen, cycle)[0] == ONGOING
+    assert outcome_of(sfen, "", cycle)[0] == ONGOING
+    assert outcome_of(sfen, "", f"{cycle} P*2e") == (OVER, UNPROVEN_WIN)
 
 
 def test_a_perpetual_check_is_as_good_as_lost() -> None:
-    cycle = "8d9d 9a8a 9d8d 8a9a"
-    assert outcome_of("k8/9/9/1R7/9/9/9/9/K8 b - 1", cycle) == (OVER, -UNPROVEN_WIN)
-    assert outcome_of("k8/9/9/1R7/9/9/9/9/K8 b - 1", f"{cycle} 8d9d") == (OVER, UNPROVEN_WIN)
+    sfen, cycle = "k8/9/9/1R7/9/9/9/9/K8 b - 1", "8d9d 9a8a 9d8d 8a9a"
+    assert outcome_of(sfen, cycle) == (ONGOING, 0.0)
+    assert outcome_of(sfen, "", f"{cycle} 8d9d") == (OVER, UNPROVEN_WIN)
+    assert outcome_of(sfen, "", f"{cycle} 8d9d 9a8a") == (OVER, -UNPROVEN_WIN)
+    assert outcome_of(sfen, f"{cycle} {cycle} 8d9d 9a8a 9d8d", "8a9a") == (OVER, -UNPROVEN_WIN)
 
 
 def test_a_declaration_wins_under_its_rule() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.naive.shogi_rules import SlowShogi
+from tests.naive.shogi_rules import repetition as slow_repetition
 from yomi.native.shogi import rules
 from yomi.native.shogi.movegen import has_legal_move
 from yomi.native.shogi.position import (
@@ -70,7 +71,7 @@ class Native:
 
     def repetition(self) -> int:
         """Return what kind of repetition the position is."""
-        return int(rules.repetition(self.pos, self.history))
+        return int(rules.repetition(self.pos, self.history, 0))
 
 
 def check_same(board: cshogi.Board, own: Native, fresh: Native) -> None:
@@ -153,6 +154,25 @@ def test_repetitions_have_their_kinds(name: str) -> None:
         check_same(board, own, fresh)
         kinds.append(own.repetition())
     assert kinds == [LETTERS[letter] for letter in expected]
+
+
+@pytest.mark.parametrize("sfen", [sfen for sfen, _, _ in CYCLES.values()])
+def test_repetitions_of_a_line_are_those_of_the_slow_twin(sfen: str) -> None:
+    """Positions up to the root count only with the fourth occurrence."""
+    rng, kinds = random.Random(2), set()
+    for _ in range(6):
+        board = cshogi.Board(sfen)
+        own = Native().set_like(board)
+        line = [SlowShogi(board.pieces, [list(hand) for hand in board.pieces_in_hand], board.turn + 1)]
+        for move in walk(rng, board, 40, 0.9):
+            own.play(move)
+            line.append(line[-1].after(move))
+            for root in (-1, len(line) // 2, max(len(line) - 7, -1), len(line) - 2):
+                expected = slow_repetition(line, root)
+                assert rules.repetition(own.pos, own.history, 2 * (root + 1)) == LETTERS[expected]
+                kinds.add((root >= len(line) - 2, expected))
+    assert (False, "D") in kinds
+    assert (True, ".") in kinds
 
 
 def random_placement(rng: random.Random, pieces: int, far: float) -> cshogi.Board | None:
