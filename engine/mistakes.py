@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from yomi.language import is_japanese, tr
 from yomi.nets.errors import LineError
+
+if TYPE_CHECKING:
+    from yomi.engine.records import Score
 
 CLASSES = ("inaccuracy", "mistake", "blunder")
 PLURALS = {"inaccuracy": "inaccuracies", "mistake": "mistakes", "blunder": "blunders"}
 JAPANESE = {"inaccuracy": "緩手", "mistake": "疑問手", "blunder": "悪手"}
 WINRATE = "%"  # the unit of thresholds in winrate
+BOTH = "worse"  # the unit of the default thresholds: percent of winrate, or percent of `Score.whole` if that is more
 FORM = re.compile(r"(\d+\.?\d*),(\d+\.?\d*),(\d+\.?\d*)\s*(%|points|cp)")
 EXPECTED = "three rising numbers and a unit, such as 5,10,20% (winrate), 2,5,10points (Go) or 200,400,800cp (shogi)"
 
@@ -31,7 +36,7 @@ class Thresholds:
     """Losses from which a move belongs to a class, in the order of CLASSES."""
 
     losses: tuple[float, float, float] = (5.0, 10.0, 20.0)
-    unit: str = WINRATE  # otherwise the unit of a game's scores
+    unit: str = BOTH  # otherwise WINRATE, or the unit of a game's scores
 
     @classmethod
     def parse(cls, text: str) -> Thresholds:
@@ -42,7 +47,21 @@ class Thresholds:
         return cls((losses[0], losses[1], losses[2]), match[4])
 
     def __str__(self) -> str:
-        return ",".join(f"{loss:g}" for loss in self.losses) + self.unit
+        return ",".join(f"{loss:g}" for loss in self.losses) + (WINRATE if self.unit == BOTH else self.unit)
+
+    def text(self, score: Score) -> str:
+        """Return the thresholds in a game with such scores, such as "1.5,3,6points or 5,10,20%"."""
+        if self.unit != BOTH or math.isinf(score.whole):
+            return str(self)
+        losses = ",".join(f"{0.01 * loss * score.whole:g}" for loss in self.losses)
+        return f"{losses}{score.unit} or {self}"
+
+    def loss(self, winrate: float, points: float | None, score: Score) -> float | None:
+        """Return a loss of winrate [0, 1] and of score in `unit`; None if it is a score's, and there are no scores."""
+        if self.unit not in (WINRATE, BOTH):
+            return points
+        share = (points or 0.0) / score.whole if self.unit == BOTH else 0.0
+        return 100.0 * max(winrate, share)
 
     def class_of(self, loss: float) -> str:
         """Return the class of a loss in `unit`; an empty text for smaller losses."""
@@ -52,8 +71,13 @@ class Thresholds:
 
 DEFAULT = Thresholds()
 
-# A warning before a move: from this loss of winrate on. The search of the position is used if it has visited the move
-# often enough; otherwise a search of the move alone follows.
-WARNING_LOSS = 0.1
+# A warning before a move: from this loss of winrate or of points on. The points of short searches are rough. The search
+# of the position is used if it has visited the move often enough; otherwise a search of the move alone follows.
+WARNING_LOSS, WARNING_POINTS = 0.1, 6.0
 WARNING_SECONDS = 0.4  # of each search
 WARNING_VISITS = 30  # of the move
+
+
+def is_worth_warning(winrate: float, points: float | None) -> bool:
+    """Whether a move's loss of winrate, or of points of Go, is worth a warning to the player."""
+    return winrate >= WARNING_LOSS or (points or 0.0) >= WARNING_POINTS

@@ -131,7 +131,8 @@ class Score:
     digits: int  # after the point
     axis: str  # label in pictures
     limit: float = math.inf  # greatest score in pictures
-    mean_limit: float = math.inf  # greatest score and loss in a mean: a mate is 30,000 centipawns
+    mean_limit: float = math.inf  # greatest score and loss that count: a mate is 30,000 centipawns
+    whole: float = math.inf  # a loss that equals 100% of winrate; inf: losses of score have no weight
 
 
 def record_score(winrate: float, mate: int | None, scale: float) -> int:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
-from yomi.engine.mistakes import CLASSES, DEFAULT, WINRATE, Thresholds
+from yomi.engine.mistakes import BOTH, CLASSES, DEFAULT, Thresholds
 from yomi.language import is_japanese, tr
 from yomi.nets.errors import LineError
 
@@ -44,6 +44,8 @@ ALTERNATIVES, MIN_SHARE = 2, 0.1  # other good moves in a record, and their leas
 PHASES = ("opening", "middle game", "endgame")
 CANDIDATES, PV_KEPT = 40, 12  # of a position's search: moves, and moves of their lines
 MIN_LOSS = 0.0005  # smaller losses are 0.0% in the table, and their moves are not listed
+FORCED = 0.9  # least share of the prior or of the visits of a forced move
+NOISE_MOVES = 9  # best moves that show the noise of the searches around a move
 
 
 class ReviewError(LineError, ValueError):
@@ -122,6 +124,7 @@ class ReviewedMove:
     before: Opinion
     after: Opinion
     is_mirrored: bool = False  # whether a symmetry of the position maps it to the best move
+    noise: float = 0.0  # of a loss of score: see `with_noise`
 
     @property
     def is_best(self) -> bool:
@@ -153,17 +156,17 @@ class ReviewedMove:
         is_missed = mate is not None and mate > 0 and not self.is_best and (after is None or after > 0)
         return mate if is_missed else None
 
-    @property
-    def accuracy(self) -> float:
-        """Accuracy in percent by the loss of winrate: the formula of Lichess."""
-        return min(100.0, max(0.0, 103.1668 * math.exp(-4.354 * self.winrate_loss) - 3.1669))
-
     def limited_loss(self, limit: float) -> float | None:
-        """Return `score_loss` for a mean: both scores and the loss count up to `limit`."""
+        """Return `score_loss`, with both scores and the loss up to `limit`."""
+        change = self.change(limit)
+        return change if change is None else 0.0 if self.is_best else min(limit, max(0.0, change))
+
+    def change(self, limit: float) -> float | None:
+        """Return the score before the move less the score after it, both up to `limit`; None without scores."""
         before, after = self.before.score_for(self.color), self.after.score_for(self.color)
-        if before is None or after is None or self.is_best:
-            return self.score_loss
-        return min(limit, max(0.0, max(-limit, min(limit, before)) - max(-limit, min(limit, after))))
+        if before is None or after is None:
+            return None
+        return max(-limit, min(limit, before)) - max(-limit, min(limit, after))
 
 
 def reviewed_moves(
@@ -193,6 +196,50 @@ def reviewed_moves(
     ]
 
 
+def carried_back(found: Sequence[Opinion | None], moves: Sequence[int]) -> list[Opinion]:
+    """Return the opinions, with the value after a forced move as the value before it.
+
+    The later search looks deeper. None stands for a position with one legal move, which was not searched.
+    """
+    opinions: list[Opinion] = []
+    for index in range(len(found) - 1, -1, -1):
+        opinion, after = found[index], opinions[-1] if opinions else None
+        if after is not None:
+            if opinion is None:
+                opinion = replace(after.turned(), best=moves[index], pv=(moves[index], *after.pv))
+            elif _is_forced(opinion, moves[index], after):
+                score, mate = after.score_for(opinion.color), after.turned().mate
+                opinion = replace(opinion, winrate=after.winrate_for(opinion.color), score=score, mate=mate)
+        assert opinion is not None, "the last position is searched"
+        opinions.append(opinion)
+    return opinions[::-1]
+
+
+def _is_forced(opinion: Opinion, move: int, after: Opinion) -> bool:
+    """Whether a played move was nearly the only one, and the search after it has more visits than it had before."""
+    if not opinion.candidates or opinion.candidates[0].move != move or opinion.color == after.color:
+        return False
+    best, visits = opinion.candidates[0], sum(each.visits for each in opinion.candidates)
+    by_visits = best.prior > 0.0 and visits >= MIN_PRAISE_VISITS and best.visits >= FORCED * visits  # not alpha-beta
+    return after.visits >= max(1, best.visits) and (best.prior >= FORCED or by_visits)
+
+
+def with_noise(moves: Sequence[ReviewedMove], limit: float) -> list[ReviewedMove]:
+    """Return the moves with their noise: the median change of score over the nearest best moves.
+
+    A perfect search would see no change there. Too few best moves give no noise.
+    """
+    # equal scores were carried back
+    changes = [(move.number, abs(change)) for move in moves if move.is_best and (change := move.change(limit))]
+    if len(changes) < NOISE_MOVES:
+        return list(moves)
+    found = []
+    for move in moves:
+        nearest = sorted(changes, key=lambda each: abs(each[0] - move.number))[:NOISE_MOVES]
+        found.append(replace(move, noise=statistics.median(change for _, change in nearest)))
+    return found
+
+
 @dataclass(slots=True)
 class Review:
     """A game and the engine's opinions."""
@@ -215,6 +262,11 @@ class Review:
     japanese_line: Callable[[int, Sequence[int]], Sequence[str]] | None = None  # moves after a number of moves
     thresholds: Thresholds = DEFAULT
 
+    @property
+    def has_points(self) -> bool:
+        """Whether losses of score decide classes beside losses of winrate. Tables and pages then show scores first."""
+        return math.isfinite(self.score.whole) and all(opinion.score is not None for opinion in self.opinions)
+
     def played_text(self, move: ReviewedMove) -> str:
         """Return a played move as the user reads it."""
         line = self.japanese_line if is_japanese() else None
@@ -231,20 +283,26 @@ class Review:
 
     def loss_of(self, move: ReviewedMove) -> float | None:
         """Return a move's loss in the unit of the thresholds; None if it is a score's, and there are no scores."""
-        if self.thresholds.unit == WINRATE:
-            return 100.0 * move.winrate_loss
-        return move.limited_loss(self.score.mean_limit)
+        return self.thresholds.loss(move.winrate_loss, self._points(move), self.score)
+
+    def _points(self, move: ReviewedMove) -> float | None:
+        """Return a move's loss of score beyond the noise."""
+        points = move.limited_loss(self.score.mean_limit)
+        return None if points is None else max(0.0, points - move.noise)
+
+    def accuracy_of(self, move: ReviewedMove) -> float:
+        """Return a move's accuracy in percent by the greater loss: the formula of Lichess."""
+        return min(100.0, max(0.0, 103.1668 * math.exp(-4.354 * self._share_of(move)) - 3.1669))
+
+    def _share_of(self, move: ReviewedMove) -> float:
+        """Return the greater loss, of winrate or of points, as a share of a won game."""
+        return 0.01 * (DEFAULT.loss(move.winrate_loss, self._points(move), self.score) or 0.0)
 
     def is_unclear(self, move: ReviewedMove) -> bool:
         """Whether the value changes by half an inaccuracy, also upwards: one of the two searches was too short."""
-        before, after = move.before, move.after
-        if self.thresholds.unit == WINRATE:
-            change = 100.0 * (before.winrate_for(move.color) - move.winrate_after)
-        else:
-            limit = self.score.mean_limit
-            scores = [opinion.score_for(move.color) or 0.0 for opinion in (before, after)]
-            change = max(-limit, min(limit, scores[0])) - max(-limit, min(limit, scores[1]))
-        return abs(change) >= 0.5 * self.thresholds.losses[0]
+        points = max(0.0, abs(move.change(self.score.mean_limit) or 0.0) - move.noise)
+        change = self.thresholds.loss(abs(move.before.winrate_for(move.color) - move.winrate_after), points, self.score)
+        return (change or 0.0) >= 0.5 * self.thresholds.losses[0]
 
     def class_of(self, move: ReviewedMove) -> str:
         """Return "blunder", "mistake", "inaccuracy" or an empty text. A missed mate is an inaccuracy at least."""
@@ -285,9 +343,17 @@ class Review:
 
     def _candidate_loss(self, opinion: Opinion, candidate: Candidate) -> float:
         """Return how much worse a candidate is than the best move, in the unit of the thresholds."""
-        if self.thresholds.unit == WINRATE:
-            return 100.0 * (opinion.winrate - candidate.winrate)
-        return (opinion.score or 0.0) - (candidate.score or 0.0)
+        best = opinion.candidates[0]  # the opinion's own value may have been carried back
+        points = (best.score or 0.0) - (candidate.score or 0.0)
+        return self.thresholds.loss(best.winrate - candidate.winrate, points, self.score) or 0.0
+
+    def losses(self, winrate: float, points: float | None, more_digits: int = 0) -> list[str]:
+        """Return a loss of winrate and of score as the user reads them, the more important one first."""
+        texts = [f"{100 * winrate:.{1 + more_digits}f}%"]
+        if points is not None:
+            shown = f"{points:.{self.score.digits + more_digits}f}"
+            texts.append(tr("{loss} {unit}", loss=shown, unit=tr(self.score.unit)))
+        return texts[::-1] if self.has_points else texts
 
     def phase_of(self, move: ReviewedMove) -> int:
         """Return the index in PHASES."""
@@ -319,15 +385,21 @@ class Review:
         return tr(", ").join(parts)
 
     def worst(self, color: int, count: int) -> list[ReviewedMove]:
-        """Return the moves of a side that lost most, worst first, without moves that lost nothing."""
+        """Return the moves of a side that lost most, worst first, without moves that lost nothing.
+
+        With points, moves of a class come before moves of a lesser class, and greater losses of points come first.
+        """
         moves = [
             move
             for move in self.moves
-            if move.color == color and (move.winrate_loss >= MIN_LOSS or self.class_of(move))
+            if move.color == color and (self._share_of(move) >= MIN_LOSS or self.class_of(move))
         ]
         return sorted(moves, key=self._badness)[:count]
 
     def _badness(self, move: ReviewedMove) -> tuple[float, float, float, int]:
+        if self.has_points and self.thresholds.unit == BOTH:
+            rank = ("", *CLASSES).index(self.class_of(move))
+            return -rank, -(move.score_loss or 0.0), -move.winrate_loss, move.number
         return -(self.loss_of(move) or 0.0), -move.winrate_loss, -(move.score_loss or 0.0), move.number
 
     def summary(self, color: int, phase: int | None = None) -> dict[str, Any]:
@@ -343,7 +415,7 @@ class Review:
             "name": self.names.get(color, ""),
             "moves": len(moves),
             "best": sum(move.is_best for move in moves) / len(moves) if moves else None,
-            "accuracy": statistics.fmean(move.accuracy for move in moves) if moves else None,
+            "accuracy": statistics.fmean(map(self.accuracy_of, moves)) if moves else None,
             "winrate_loss": statistics.fmean(move.winrate_loss for move in moves) if moves else None,
             "score_loss": statistics.fmean(scores) if scores else None,
             "classes": {name: classes.count(name) for name in CLASSES},
@@ -362,7 +434,7 @@ class Review:
             "game": self.game,
             "engine": self.engine,
             **self.info,
-            "thresholds": str(self.thresholds),
+            "thresholds": self.thresholds.text(self.score),
             "black": self._side(BLACK),
             "white": self._side(WHITE),
             "result": self.result,

@@ -7,7 +7,7 @@ from typing import Any
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.mistakes import CLASSES, PLURALS, shown_class
 from yomi.engine.pictures import figure, picture
-from yomi.engine.review import PHASES, Review, ReviewedMove
+from yomi.engine.review import PHASES, Opinion, Review, ReviewedMove
 from yomi.engine.wide import ljust, rjust, width
 from yomi.language import counted, is_japanese, tr
 
@@ -44,14 +44,13 @@ def _headline(review: Review, color: int) -> str:
 
 def _facts(review: Review, summary: dict[str, Any]) -> str:
     """Return a summary on one line."""
+    first, *others = review.losses(summary["winrate_loss"], summary["score_loss"], 1)
     parts = [
         counted("{n} move", "{n} moves", summary["moves"]),
         tr("{percent}% as the engine", percent=f"{100 * summary['best']:.0f}"),
-        tr("mean loss {percent}%", percent=f"{100 * summary['winrate_loss']:.2f}"),
+        tr("mean loss {loss}", loss=first),
+        *others,
     ]
-    if summary["score_loss"] is not None:
-        loss = f"{summary['score_loss']:.{review.score.digits + 1}f}"
-        parts.append(tr("{loss} {unit}", loss=loss, unit=tr(review.score.unit)))
     parts.append(tr("accuracy {percent}%", percent=f"{summary['accuracy']:.0f}"))
     for name in reversed(CLASSES):
         if count := summary["classes"][name]:
@@ -65,7 +64,9 @@ def _facts(review: Review, summary: dict[str, Any]) -> str:
 def _rows(review: Review, moves: list[ReviewedMove]) -> list[str]:
     if not moves:
         return [tr("  no move that lost anything")]
-    titles = [tr("move"), tr("played"), tr("class"), tr("loss"), tr(review.score.unit), tr("before"), tr("after")]
+    losses = [tr("loss"), tr(review.score.unit)]
+    losses = losses[::-1] if review.has_points else losses
+    titles = [tr("move"), tr("played"), tr("class"), *losses, tr("before"), tr("after")]
     rows = [titles, *(_cells(review, move) for move in moves)]
     widths = [max(least, *map(width, column)) for least, column in zip(WIDTHS, zip(*rows, strict=True), strict=True)]
     ends = [tr("better"), *(_better(review, move) for move in moves)]
@@ -78,15 +79,21 @@ def _rows(review: Review, moves: list[ReviewedMove]) -> list[str]:
 
 
 def _cells(review: Review, move: ReviewedMove) -> list[str]:
+    points = "" if move.score_loss is None else f"{move.score_loss:.{review.score.digits}f}"
+    losses = [f"{100 * move.winrate_loss:.1f}%", points]
     return [
         str(move.number),
         review.played_text(move),
         shown_class(review.class_of(move)),
-        f"{100 * move.winrate_loss:.1f}%",
-        "" if move.score_loss is None else f"{move.score_loss:.{review.score.digits}f}",
-        f"{100 * move.before.winrate_for(move.color):.1f}%",
-        f"{100 * move.winrate_after:.1f}%",
+        *(losses[::-1] if review.has_points else losses),
+        *(_value(review, opinion, move.color) for opinion in (move.before, move.after)),
     ]
+
+
+def _value(review: Review, opinion: Opinion, color: int) -> str:
+    """Return the value of a position for a side: in Go the lead and the winrate."""
+    winrate, score = f"{100 * opinion.winrate_for(color):.1f}%", opinion.score_for(color)
+    return f"{score:+.{review.score.digits}f} {winrate:>6}" if review.has_points and score is not None else winrate
 
 
 def _better(review: Review, move: ReviewedMove) -> str:

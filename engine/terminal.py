@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.mistakes import WARNING_LOSS, WARNING_SECONDS, WARNING_VISITS
+from yomi.engine.mistakes import WARNING_SECONDS, WARNING_VISITS, is_worth_warning
 from yomi.engine.play import G
 from yomi.engine.players.request import Request
 from yomi.engine.screen import CLEAR
@@ -345,7 +345,7 @@ class Terminal:
     def _takes_back(self) -> bool:
         """Whether the last move is a blunder that the user takes back."""
         loss = self.game.loss_of_last_move()
-        if loss.winrate < WARNING_LOSS:
+        if not is_worth_warning(loss.winrate, loss.points):
             return False
         points = "" if loss.points is None or loss.points < 0.5 else f"{loss.points:.1f}"
         points = tr(" and {points} points", points=points) if points else ""

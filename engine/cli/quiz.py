@@ -11,7 +11,7 @@ from yomi.language import tr
 from yomi.nets.errors import printable
 
 SHOW, LEAVE = ("?", "？", "show"), ("q", "quit", "終了")  # answers that are no moves
-CORRECT = 0.01  # an answer that loses no more winrate is as good as the best move
+CORRECT, CORRECT_POINTS = 0.01, 0.5  # an answer that loses no more winrate and points is as good as the best move
 
 
 def problems(review: Review, sides: Sequence[int]) -> list[ReviewedMove]:
@@ -44,7 +44,7 @@ def ask_problems(name: str, annotated: Annotated, sides: Sequence[int], read: Ca
             except ValueError as error:
                 echo(str(error))
                 continue
-            text, is_right = judge(move, answer)
+            text, is_right = judge(review, move, answer)
             right += is_right
             echo(text)
             break
@@ -54,32 +54,37 @@ def ask_problems(name: str, annotated: Annotated, sides: Sequence[int], read: Ca
     return True
 
 
-def judge(move: ReviewedMove, answer: int) -> tuple[str, bool]:
+def judge(review: Review, move: ReviewedMove, answer: int) -> tuple[str, bool]:
     """Return a sentence on an answer, and whether it is as good as the best move."""
     before = move.before
     if answer == before.best:
         return tr("Right: the best move."), True
     if answer == move.move:
-        percent = f"{100 * move.winrate_loss:.1f}"
-        return tr("That is the move of the game: it loses {percent}%.", percent=percent), False
+        text = _loss(review, move.winrate_loss, move.score_loss)
+        return tr("That is the move of the game: it loses {loss}.", loss=text), False
     known = next((each for each in before.candidates if each.move == answer), None)
     if known is None:
         return tr("The search did not consider this move."), False
     loss = max(0.0, before.winrate - known.winrate)
-    percent = f"{100 * loss:.1f}"
-    if loss <= CORRECT:
-        return tr("Right: it loses {percent}% only.", percent=percent), True
-    return tr("It loses {percent}%.", percent=percent), False
+    points = None if before.score is None or known.score is None else max(0.0, before.score - known.score)
+    text = _loss(review, loss, points)
+    if loss <= CORRECT and not (review.has_points and (points or 0.0) > CORRECT_POINTS):
+        return tr("Right: it loses {loss} only.", loss=text), True
+    return tr("It loses {loss}.", loss=text), False
+
+
+def _loss(review: Review, winrate: float, points: float | None) -> str:
+    return tr(", ").join(review.losses(winrate, points if review.has_points else None))
 
 
 def _answer(move: ReviewedMove, review: Review) -> str:
     line = review.better_line(move)
     return tr(
-        "Best is {best}, {winrate}%: {line}. Played was {move}: {kind}, {loss}%.",
+        "Best is {best}, {winrate}%: {line}. Played was {move}: {kind}, {loss}.",
         best=line[0] if line else move.best_text,
         winrate=f"{100 * move.before.winrate:.1f}",
         line=" ".join(line),
         move=review.played_text(move),
         kind=shown_class(review.class_of(move)),
-        loss=f"{100 * move.winrate_loss:.1f}",
+        loss=_loss(review, move.winrate_loss, move.score_loss),
     )

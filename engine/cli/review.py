@@ -31,7 +31,7 @@ from yomi.engine.default_network import ask_for_alpha_beta, named_file, network_
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.jobs import folder_of
-from yomi.engine.mistakes import DEFAULT, WINRATE, Thresholds
+from yomi.engine.mistakes import BOTH, DEFAULT, WINRATE, Thresholds
 from yomi.engine.options import NOT_FOR_ANALYSIS
 from yomi.engine.records import read_record_bytes
 from yomi.engine.review import ReviewError
@@ -67,8 +67,9 @@ it is 100,000 nodes of alpha-beta with the three best moves, unless --visits, --
 --quiz makes next-move problems of the mistakes of black, white or both. With --html the page begins with them,
 otherwise the command asks after the review. You enter moves as in yomi play.
 
---thresholds sets what an inaccuracy, a mistake and a blunder lose: in winrate (5,10,20%), in points (2,5,10points), or
-in centipawns of shogi (200,400,800cp). Opening, middle game and endgame begin at fixed moves.
+An inaccuracy, a mistake and a blunder lose 5, 10 and 20% of winrate. In Go 1.5, 3 and 6 points have the same effect, so
+that decided games have mistakes too. --thresholds sets one kind of limits: winrate (5,10,20%), points (2,5,10points) or
+centipawns of shogi (200,400,800cp). Opening, middle game and endgame begin at fixed moves.
 
 Games of Go without rules (RU) are reviewed under Chinese rules, which remove dead stones at the end. --rules changes
 that; --komi replaces the komi of every record. Broken records are read as far as possible: stderr shows each fault as
@@ -113,7 +114,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     text = "write reviews to this folder (default: beside each record)"
     parser.add_argument("--out", type=Path, metavar="FOLDER", help=text)
     add_value(parser, "--worst", 5, "N", "show this many worst moves of each side")
-    text = f"set what an inaccuracy, a mistake and a blunder lose, such as 2,5,10points (default: {DEFAULT})"
+    text = "set what an inaccuracy, a mistake and a blunder lose, such as 2,5,10points"
+    text += f" (default: {DEFAULT}, in Go also {DEFAULT.text(GO.score).partition(' ')[0]})"
     read = type_of(Thresholds.parse)
     parser.add_argument("--thresholds", type=read, default=DEFAULT, metavar="LIST", help=text.replace("%", "%%"))
     text = "set visits of each position in a first pass, or its seconds (20s); 0: none (default: 40s)"
@@ -293,7 +295,7 @@ class Reviewers:
         """Return the reviewer of the game of the record `path`."""
         if game.name not in self._made:
             unit = self._args.thresholds.unit
-            if unit not in (WINRATE, game.score.unit):
+            if unit not in (BOTH, WINRATE, game.score.unit):
                 known = f"% or {game.score.unit}"
                 raise CliError(
                     tr(

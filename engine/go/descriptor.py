@@ -171,7 +171,7 @@ class Go(Game[Any, Any]):
     protocol = "gtp"
     networks = "KataGo .bin.gz or .txt.gz, or .onnx"
     default_evaluator = "rollouts"
-    score = Score("points", 1, "Black's lead (points)")
+    score = Score("points", 1, "Black's lead (points)", whole=30)
     suffixes = (".sgf", ".gib", ".ngf")
     rated_suffixes = suffixes
     save_suffixes = (".sgf",)

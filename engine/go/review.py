@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE
@@ -25,7 +25,17 @@ from yomi.engine.go.sgf import GameRecord, SgfError
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.records import Note
-from yomi.engine.review import LETTERS, Opinion, Review, ReviewError, candidates_of, ownership_letters, reviewed_moves
+from yomi.engine.review import (
+    LETTERS,
+    Opinion,
+    Review,
+    ReviewError,
+    candidates_of,
+    carried_back,
+    ownership_letters,
+    reviewed_moves,
+    with_noise,
+)
 from yomi.engine.review_scans import (
     DEFAULT_PLAN,
     Add,
@@ -135,6 +145,8 @@ class GoReviewer:
         for game, (color, _) in zip(games[:-1], played, strict=True):
             game.turn_to(color)  # a side may have played twice
         known = known or KnownPositions()
+        # A lead ends with the last stone.
+        score = replace(GAME.score, mean_limit=record.board.area + abs(games[-1].komi))
         notes = list(record.notes)
         if record.rules_text:
             notes.append(Note(f"unknown rules '{record.rules_text}': reviewed under {games[-1].rules}"))
@@ -145,9 +157,10 @@ class GoReviewer:
             self._evaluate_all(games, positions, options, add)
 
         def annotated() -> AnnotatedGo:
-            opinions = [opinion for opinion, _ in known.latest(len(games)) if opinion is not None]
+            line = [move for _, move in played]
+            opinions = carried_back([opinion for opinion, _ in known.latest(len(games))], line)
             moves = reviewed_moves(
-                [move for _, move in played],
+                line,
                 opinions,
                 record.board.vertex,
                 PV_MOVES,
@@ -155,9 +168,9 @@ class GoReviewer:
             )
             review = Review(
                 game=GAME.name,
-                score=GAME.score,
+                score=score,
                 engine=self.analysts[0].description,
-                moves=moves,
+                moves=with_noise(moves, score.mean_limit),
                 opinions=opinions,
                 names={BLACK: record.black, WHITE: record.white},
                 result=record.result,

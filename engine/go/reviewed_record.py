@@ -78,12 +78,17 @@ def _clean(node: Node) -> None:
 
 def _set_values(node: Node, opinion: Opinion | Candidate, color: int = BLACK) -> None:
     """Set the values of a position; `color` is the side whose values a candidate has."""
-    winrate, score = opinion.winrate, opinion.score
-    if (opinion.color if isinstance(opinion, Opinion) else color) != BLACK:
-        winrate, score = 1.0 - winrate, None if score is None else -score
+    winrate, score = _values_for(BLACK, opinion, color)
     node.other["SBKV"] = [f"{100 * winrate:.2f}"]
     if score is not None:
         node.other["V"] = node.other["SBKS"] = [f"{score:.2f}"]
+
+
+def _values_for(side: int, opinion: Opinion | Candidate, color: int) -> tuple[float, float | None]:
+    """Return winrate and score for a side; `color` is the side whose values a candidate has."""
+    if side == (opinion.color if isinstance(opinion, Opinion) else color):
+        return opinion.winrate, opinion.score
+    return 1.0 - opinion.winrate, None if opinion.score is None else -opinion.score
 
 
 def _set_analysis(node: Node, opinion: Opinion, board: Board, *, is_root: bool) -> None:
@@ -102,30 +107,34 @@ def describe(move: ReviewedMove, verdict: str) -> str:
     """Return a review's comment on a move, on one line."""
     color = move.color
     parts = [verdict] if verdict else []
-    parts.append(f"{format_color(color)} {100 * move.winrate_after:.1f}%")
-    score = move.after.score_for(BLACK)
-    if score is not None:
-        parts.append(score_text(round(score, 1)))
+    parts.append(_value(move.after, color))
     if move.is_best:
         parts.append("the best move")
     elif move.best_text:
-        parts.append(f"best {move.best_text} {100 * move.before.winrate_for(color):.1f}%: {' '.join(move.pv_text)}")
-        loss = f"loss {100 * move.winrate_loss:.1f}%"
-        parts.append(loss if move.score_loss is None else f"{loss}, {move.score_loss:.1f} points")
+        parts.append(f"best {move.best_text} ({_value(move.before, color)}): {' '.join(move.pv_text)}")
+        points = "" if move.score_loss is None else f"{move.score_loss:.1f} points, "
+        parts.append(f"loss {points}{100 * move.winrate_loss:.1f}%")
     return "; ".join(parts) + f" ({move.after.visits} visits)"
+
+
+def _value(opinion: Opinion | Candidate, color: int) -> str:
+    """Return a lead and the winrate of a side. A candidate has values of that side."""
+    _, score = _values_for(BLACK, opinion, color)
+    lead = "" if score is None else f"{score_text(round(score, 1))}, "
+    return f"{lead}{format_color(color)} {100 * _values_for(color, opinion, color)[0]:.1f}%"
 
 
 def _add_better(parent: Node, move: ReviewedMove, review: Review) -> None:
     """Add the better line and other good moves beside the played move."""
     before, color = move.before, move.color
-    text = f"{MARK}better, {format_color(color)} {100 * before.winrate:.1f}%"
+    text = f"{MARK}better, {_value(before, color)}"
     first = _add_line(parent, color, before.pv, text)
     if first is not None:
         _set_values(first, before)
         if review.is_only_move(before):
             _set_mark(first, ONLY)
     for candidate in review.alternatives(move):
-        text = f"{MARK}also, {format_color(color)} {100 * candidate.winrate:.1f}% ({candidate.visits} visits)"
+        text = f"{MARK}also, {_value(candidate, color)} ({candidate.visits} visits)"
         node = _add_line(parent, color, candidate.pv, text)
         if node is not None:
             _set_values(node, candidate, color)
@@ -135,7 +144,7 @@ def _add_refutation(node: Node, move: ReviewedMove) -> None:
     """Add the best answer to a mistake, if the game had another answer. A last move gets none: it would go on."""
     if node.children:
         side = move.after.color
-        text = f"{MARK}refutation, {format_color(side)} {100 * move.after.winrate:.1f}%"
+        text = f"{MARK}refutation, {_value(move.after, side)}"
         first = _add_line(node, side, move.after.pv, text)
         if first is not None:
             _set_values(first, move.after)

@@ -13,7 +13,7 @@
  */
 /** Null while the page shows the game. @type {Quiz | null} */
 let quiz = null;
-const CORRECT = 0.01; // an answer that loses no more winrate is as good as the best move
+const CORRECT = 0.01, CORRECT_POINTS = 0.5; // an answer that loses no more winrate and points is as good as the best move
 
 /** @type {Record<string, Record<string, string>>} */
 const QUIZ_TEXTS = {
@@ -66,16 +66,26 @@ function answer(move) {
   draw();
 }
 
-/** Return the loss of winrate of a move that the search considered, or null. @param {number} number @param {string} move */
+/** Return the loss of a move that the search considered, or null. @param {number} number @param {string} move */
 function lossOf(number, move) {
   const candidates = review.turns[number].candidates, found = candidates.find(([each]) => each === move);
-  return found ? Math.max(0, candidates[0][3] - found[3]) : null;
+  if (!found) return null;
+  return { loss: Math.max(0, candidates[0][3] - found[3]), scoreLoss: Math.max(0, (candidates[0][4] ?? 0) - (found[4] ?? 0)) };
 }
+
+/** Whether a loss is none. @param {{loss: number, scoreLoss: number}} lost */
+const isSmall = ({ loss, scoreLoss }) => loss <= CORRECT && !(review.hasPoints && scoreLoss > CORRECT_POINTS);
+
+/** @param {{loss: number, scoreLoss: number | null}} lost */
+const lossText = ({ loss, scoreLoss }) => {
+  const points = review.hasPoints ? [`${(scoreLoss ?? 0).toFixed(1)} ${t("points")}`] : [];
+  return [...points, percent(loss)].join(", ");
+};
 
 /** @param {number} number of a mistake @param {string} move */
 function isRight(number, move) {
   const loss = lossOf(number, move);
-  return move !== review.moves[number].move && loss !== null && loss <= CORRECT;
+  return move !== review.moves[number].move && loss !== null && isSmall(loss);
 }
 
 /** Return the text below the board. */
@@ -90,9 +100,9 @@ function quizText() {
   if (move) {
     const name = moveName(position, move);
     if (move === best) parts.push(`${name}: ${q("right")}`);
-    else if (move === played.move) parts.push(`${name}: ${q("same", percent(played.loss))}`);
+    else if (move === played.move) parts.push(`${name}: ${q("same", lossText(played))}`);
     else if (loss === null) parts.push(`${name}: ${q("unknown")}`);
-    else parts.push(`${name}: ${q(loss <= CORRECT ? "good" : "loses", percent(loss))}`);
+    else parts.push(`${name}: ${q(isSmall(loss) ? "good" : "loses", lossText(loss))}`);
   }
   if (move !== best) parts.push(q("bestIs", moveName(position, best)));
   if (move !== played.move) parts.push(`${q("playedWas", moveName(position, played.move))}, ${verdict(played)}`);

@@ -24,6 +24,7 @@
  * @property {number | null} scoreLoss
  * @property {"" | "inaccuracy" | "mistake" | "blunder"} kind
  * @property {boolean} isBest
+ * @property {number} accuracy in percent
  * @property {number} [missed] plies of a mate that was missed
  */
 /**
@@ -35,6 +36,7 @@
  * @property {[string, string][]} stones of the first position, Go: color and vertex
  * @property {{B: string, W: string}} names
  * @property {string} facts rules, komi, limit, engine
+ * @property {boolean} hasPoints whether scores come before winrates
  * @property {string} result
  * @property {Move[]} moves
  * @property {Turn[]} turns
@@ -166,7 +168,9 @@ function overlay() {
   const most = turn.candidates[0]?.[1] || 1, next = review.moves[state.turn];
   const candidates = isChecked("candidates")
     ? turn.candidates.map(([move, visits, , winrate, score]) => ({
-        move, label: String(Math.round(100 * winrate)), detail: isGo ? scoreText(score) : "", share: visits / most,
+        move, share: visits / most,
+        label: review.hasPoints ? scoreText(score) : String(Math.round(100 * winrate)),
+        detail: review.hasPoints ? percent(winrate, 0) : "",
       }))
     : [];
   const ownership = isChecked("ownership") && turn.ownership
@@ -190,9 +194,18 @@ function shownPosition() {
 
 /** Return how bad a mistake was. @param {Move} move */
 function verdict({ kind, loss, scoreLoss, missed }) {
-  const points = scoreLoss === null ? "" : `, ${scoreText(-scoreLoss)} ${t(isGo ? "points" : "centipawns")}`;
-  const mate = missed ? `, ${t("missed").replace("{}", String(missed))}` : "";
-  return `${t(kind)} (−${percent(loss)}${points}${mate})`;
+  const points = scoreLoss === null ? [] : [`${scoreText(-scoreLoss)} ${t(isGo ? "points" : "centipawns")}`];
+  const mate = missed ? [t("missed").replace("{}", String(missed))] : [];
+  return `${t(kind)} (${[...scoresFirst([`−${percent(loss)}`], points), ...mate].join(", ")})`;
+}
+
+/** Return winrates and scores in the order of the game. @template T @param {T[]} winrates @param {T[]} scores */
+const scoresFirst = (winrates, scores) => (review.hasPoints ? [...scores, ...winrates] : [...winrates, ...scores]);
+
+/** Return the value of a position for Black. @param {Turn} turn */
+function valueText({ winrate, score }) {
+  const [first, second] = scoresFirst([percent(winrate)], score === null ? [] : [scoreText(score)]);
+  return second ? `${first} (${second})` : first;
 }
 
 function statusText() {
@@ -210,7 +223,7 @@ function statusText() {
     else if (move.isBest) parts.push(t("best"));
   } else parts.push(t("start"));
   if (turn) {
-    parts.push(`${sideName("B")} ${percent(turn.winrate)}${turn.score === null ? "" : ` (${scoreText(turn.score)})`}`);
+    parts.push(`${sideName("B")} ${valueText(turn)}`);
     const next = review.moves[state.turn];
     if (next?.kind) parts.push(`${t("next")}: ${moveName(positions[state.turn], next.move)}, ${verdict(next)}`);
     else if (next) parts.push(`${sideName(turn.side)}${language === "ja" ? "" : " "}${t("toMove")}`);
@@ -240,9 +253,9 @@ function drawCandidates() {
   const rows = found.map(([move, visits, prior, winrate, score, line]) =>
     html("tr", {},
       html("td", { class: "text" }, button(moveName(positions[state.turn], move), () => showLine(state.turn, line))),
-      html("td", {}, percent(winrate)), html("td", {}, scoreText(score)), html("td", {}, String(visits)),
+      ...scoresFirst([html("td", {}, percent(winrate))], [html("td", {}, scoreText(score))]), html("td", {}, String(visits)),
       ...(hasPriors ? [html("td", {}, percent(prior))] : []), html("td", { class: "line" }, lineNames(positions[state.turn], line).slice(1, 9).join(" "))));
-  byId("moves").replaceChildren(rows.length ? table(["candidate", "winrate", "score", "visits", ...(hasPriors ? ["prior"] : []), "line"], rows) : "");
+  byId("moves").replaceChildren(rows.length ? table(["candidate", ...scoresFirst(["winrate"], ["score"]), "visits", ...(hasPriors ? ["prior"] : []), "line"], rows) : "");
 }
 
 /** @param {string[]} heads @param {Node[]} rows */
@@ -254,23 +267,23 @@ function table(heads, rows) {
 /** @param {number} number of a move */
 const badness = (number) => ["", "inaccuracy", "mistake", "blunder"].indexOf(review.moves[number].kind);
 
+/** @param {number} number of a move */
+const lost = (number) => (review.hasPoints ? review.moves[number].scoreLoss ?? 0 : review.moves[number].loss);
+
 function drawMistakes() {
-  const sorted = mistakes.slice().sort((a, b) => badness(b) - badness(a) || review.moves[b].loss - review.moves[a].loss);
+  const sorted = mistakes.slice().sort((a, b) => badness(b) - badness(a) || lost(b) - lost(a));
   const rows = sorted.map((number) => {
     const { move, side, loss, scoreLoss, kind } = review.moves[number], line = bestLine(number);
     const name = `${isGo ? `${sideName(side)} ` : ""}${moveName(positions[number], move)}`;
     return html("tr", { "data-number": String(number) },
       html("td", {}, String(number + 1)),
       html("td", { class: "text" }, button(name, () => goTo(number))),
-      html("td", { class: `text ${kind}` }, t(kind)), html("td", {}, percent(loss)),
-      html("td", {}, scoreLoss === null ? "" : scoreText(-scoreLoss)),
+      html("td", { class: `text ${kind}` }, t(kind)),
+      ...scoresFirst([html("td", {}, percent(loss))], [html("td", {}, scoreLoss === null ? "" : scoreText(-scoreLoss))]),
       html("td", { class: "text" }, line.length ? button(`▶ ${moveName(positions[number], line[0])}`, () => showLine(number, line)) : ""));
   });
-  byId("mistakes").replaceChildren(rows.length ? table(["move", "played", "", "loss", "score", "better"], rows) : t("none"));
+  byId("mistakes").replaceChildren(rows.length ? table(["move", "played", "", ...scoresFirst(["loss"], ["score"]), "better"], rows) : t("none"));
 }
-
-/** Accuracy of a move in percent by its loss of winrate (the formula of Lichess). @param {number} loss */
-const accuracy = (loss) => Math.max(0, Math.min(100, 103.1668 * Math.exp(-4.354 * loss) - 3.1669));
 
 /** @param {number} number of a move */
 const phaseOf = (number) => (number < review.phases[0] ? 0 : number < review.phases[1] ? 1 : 2);
@@ -285,8 +298,8 @@ function drawSummary() {
       const count = (/** @type {string} */ kind) => html("td", { class: kind }, String(moves.filter((move) => move.kind === kind).length));
       rows.push(html("tr", {},
         html("td", { class: "text" }, phase < 0 ? `${sideName(side)}${review.names[side] ? ` ${review.names[side]}` : ""}` : `  ${t(PHASES[phase])}`),
-        html("td", {}, String(moves.length)), html("td", {}, `${mean((move) => accuracy(move.loss)).toFixed(0)}`),
-        html("td", {}, percent(mean((move) => Number(move.isBest)), 0)), html("td", {}, percent(mean((move) => move.loss), 2)),
+        html("td", {}, String(moves.length)), html("td", {}, `${mean((move) => move.accuracy).toFixed(0)}`),
+        html("td", {}, percent(mean((move) => Number(move.isBest)), 0)), html("td", {}, review.hasPoints ? mean((move) => move.scoreLoss ?? 0).toFixed(2) : percent(mean((move) => move.loss), 2)),
         count("blunder"), count("mistake"), count("inaccuracy")));
     }
   byId("summary").replaceChildren(table(["", "moves", "accuracy", "agreement", "meanLoss", "blunder", "mistake", "inaccuracy"], rows));
@@ -314,7 +327,7 @@ function drawGraph() {
   );
   for (const number of mistakes) {
     const { kind } = review.moves[number], after = review.turns[number + 1];
-    if (after) sheet.append(svg("circle", { cx: graphX(number + 1), cy: graphY(after.winrate), r: kind === "blunder" ? 5 : 3.5, fill: `var(--${kind})` }));
+    if (after) sheet.append(svg("circle", { cx: graphX(number + 1), cy: graphY(review.hasPoints ? share(after.score) : after.winrate), r: kind === "blunder" ? 5 : 3.5, fill: `var(--${kind})` }));
   }
   const small = { "font-size": 12, fill: "var(--soft)" };
   sheet.append(

@@ -39,6 +39,7 @@ def page_data(review: Review) -> dict[str, Any]:
         **review.first_position,
         "names": {LETTERS[color]: review.names.get(color, "") for color in (BLACK, WHITE)},
         "facts": review.facts(),
+        "hasPoints": review.has_points,
         "result": review.result,
         "moves": [_move(review, move) for move in review.moves],
         "turns": [_turn(review, opinion) for opinion in review.opinions],
@@ -54,6 +55,7 @@ def _move(review: Review, move: ReviewedMove) -> dict[str, Any]:
         "scoreLoss": None if move.score_loss is None else round(move.score_loss, 2),
         "kind": review.class_of(move),
         "isBest": move.is_best,
+        "accuracy": round(review.accuracy_of(move), 1),
         **({} if move.missed_mate is None else {"missed": move.missed_mate}),
     }
 
@@ -132,7 +134,9 @@ def index_cells(review: Review) -> list[str]:
     """Return the cells of a review in the list of reviews, after its name."""
     sides = [review.summary(color) for color in (BLACK, WHITE)]
     results = [
-        "" if side["best"] is None else f"{100 * side['winrate_loss']:.2f}%, {100 * side['best']:.0f}%"
+        ""
+        if side["best"] is None
+        else f"{review.losses(side['winrate_loss'], side['score_loss'], 1)[0]}, {100 * side['best']:.0f}%"
         for side in sides
     ]
     return [*(side["name"] for side in sides), review.result, str(len(review.moves)), *results]

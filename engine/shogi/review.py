@@ -13,7 +13,7 @@ from yomi.engine.options import Options
 from yomi.engine.play import MATE
 from yomi.engine.players.request import Request
 from yomi.engine.records import MATE_SCORE, Note, record_score
-from yomi.engine.review import Opinion, Review, ReviewError, candidates_of, reviewed_moves
+from yomi.engine.review import Opinion, Review, ReviewError, candidates_of, carried_back, reviewed_moves
 from yomi.engine.review_scans import (
     DEFAULT_PLAN,
     TRIAL_VISITS,
@@ -142,12 +142,13 @@ class ShogiReviewer:
                     game.play(recorded.move)
 
         def annotated() -> AnnotatedShogi:
-            opinions = _with_forced([opinion for opinion, _ in known.latest(count)], record)
+            line = [recorded.move for recorded in record.moves]
+            opinions = carried_back([opinion for opinion, _ in known.latest(count)], line)
             review = Review(
                 game=GAME.name,
                 score=GAME.score,
                 engine=player.description,
-                moves=reviewed_moves([recorded.move for recorded in record.moves], opinions, format_usi, PV_MOVES),
+                moves=reviewed_moves(line, opinions, format_usi, PV_MOVES),
                 opinions=opinions,
                 names={BLACK: record.black, WHITE: record.white},
                 result=record.ending,
@@ -212,15 +213,3 @@ def _notes(loaded: LoadedRecord) -> list[Note]:
     if loaded.record.variations and loaded.suffix == ".csa":
         notes.append(Note(f"left out: the variations ({len(loaded.record.variations)}), which CSA does not have"))
     return notes
-
-
-def _with_forced(found: list[Opinion | None], record: GameRecord) -> list[Opinion]:
-    # A position with one legal move was not searched: it gets the next position's opinion.
-    opinions: list[Opinion] = []
-    for index in range(len(found) - 1, -1, -1):
-        opinion = found[index]
-        if opinion is None:
-            after, move = opinions[-1], record.moves[index].move
-            opinion = replace(after.turned(), best=move, pv=(move, *after.pv))
-        opinions.append(opinion)
-    return opinions[::-1]

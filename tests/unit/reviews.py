@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.game import GoGame
 from yomi.engine.go.review import AnnotatedGo, GoReviewer
 from yomi.engine.options import Options
+from yomi.engine.players.request import Decision, Request
 from yomi.engine.review import (
     Candidate,
     Opinion,
@@ -26,6 +29,16 @@ from yomi.engine.shogi.review import ShogiReviewer
 
 SGF = "(;GM[1]FF[4]SZ[5]KM[6.5]RU[Chinese]PB[Ann]PW[Bob]EV[Cup];B[cc]C[center];W[bb](;B[dd])(;B[ee]C[mine]))"
 CSA = "V2.2\nN+Ann\nN-Bob\nPI\n+\n+7776FU\n'** 42 -3334FU\n-3334FU\n+8822UM\n%TORYO\n"
+
+
+class SteadyPlayer(FakePlayer):
+    """A fake player that takes Black for 1.5 points ahead."""
+
+    def decide(self, request: Request[GoGame]) -> Decision:
+        found = super().decide(request)
+        shift = 0.0 if request.game.side_to_move == BLACK else -3.0
+        moves = tuple(dataclasses.replace(move, score_lead=move.score_lead + shift) for move in found.report.moves)
+        return dataclasses.replace(found, report=dataclasses.replace(found.report, moves=moves))
 
 
 class ShogiPlayerWithSearch(FakeShogiPlayer):
@@ -52,7 +65,7 @@ def reviewed(before: Opinion, after: Opinion, move: int = 1) -> ReviewedMove:
 def go_review(text: str, tmp_path: Path) -> AnnotatedGo:
     path = tmp_path / "game.sgf"
     path.write_text(text)
-    reviewer = GoReviewer([FakePlayer(), FakePlayer()], Options(size=5, visits=16))
+    reviewer = GoReviewer([SteadyPlayer(), SteadyPlayer()], Options(size=5, visits=16))
     (record,) = reviewer.read(str(path))
     ticks = Ticks()
     annotated = reviewer.review(record, ticks)
@@ -93,7 +106,7 @@ def judged_game(tmp_path: Path) -> AnnotatedGo:
 def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("yomi.engine.cli.review.prepare", lambda *_: None)
     monkeypatch.setattr(
-        "yomi.engine.go.review.make_analysts", lambda options, count, prompt: [FakePlayer(), FakePlayer()]
+        "yomi.engine.go.review.make_analysts", lambda options, count, prompt: [SteadyPlayer(), SteadyPlayer()]
     )
     monkeypatch.setattr("yomi.engine.shogi.review.ShogiPlayer", ShogiPlayerWithSearch)
 

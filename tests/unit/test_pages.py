@@ -48,8 +48,17 @@ def data_in(page: str) -> dict[str, Any]:
 
 def test_moves_have_losses_and_kinds() -> None:
     first, second = page_data(go_review())["moves"]
-    assert first == {"move": "D4", "side": "B", "loss": 0.0, "scoreLoss": 0.0, "kind": "", "isBest": True}
+    assert first == {
+        "move": "D4",
+        "side": "B",
+        "loss": 0.0,
+        "scoreLoss": 0.0,
+        "kind": "",
+        "isBest": True,
+        "accuracy": 100.0,
+    }
     assert (second["kind"], second["loss"], second["scoreLoss"]) == ("blunder", 0.3, 11.5)
+    assert second["accuracy"] == 16.3, "11.5 points weigh more than 30% of winrate"
 
 
 def test_turns_have_candidates_for_the_mover_and_values_for_black() -> None:
@@ -108,5 +117,4 @@ def test_an_index_links_to_pages_and_escapes_names() -> None:
     assert 'href="folder/a%20b%231.yomi.html">a &lt;b&gt;</a>' in page
     assert "<script" not in page
     assert "W+R" in page
-    assert "15.00%, 50%" not in page, "one move each"
-    assert "30.00%, 0%" in page
+    assert "11.50 points, 0%" in page, "points come first in Go"

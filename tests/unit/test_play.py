@@ -362,6 +362,22 @@ def test_a_blunder_may_be_taken_back(answer: str, moves: int) -> None:
     assert [request.game.side_to_move for request in (first, second)] == [1, 1]
 
 
+def test_points_warn_of_a_blunder_in_a_won_game() -> None:
+    class Winner(FakePlayer):
+        def decide(self, request: Request[GoGame]) -> Decision:
+            decision = super().decide(request)
+            if request.allow is None:
+                return decision
+            return dataclasses.replace(
+                decision, report=dataclasses.replace(decision.report, winrate=0.49, score_lead=-5.0)
+            )
+
+    shown: list[str] = []
+    game = GoTerminalGame(Winner(Options(size=5, visits=4)), new_game(Options(size=5)))
+    Terminal(game, 1, Interrupted("B2", "no", "quit"), shown.append, warns=True).run()
+    assert "B2 may lose 1% of the winrate and 6.5 points." in shown
+
+
 def test_the_best_move_is_no_blunder() -> None:
     player, shown = Critic(Options(size=5)), list[str]()
     Terminal(

@@ -23,9 +23,13 @@ from yomi.engine.mistakes import Thresholds, ThresholdsError
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.review import (
     MARK,
+    Candidate,
     Opinion,
     Review,
     ReviewedMove,
+    carried_back,
+    reviewed_moves,
+    with_noise,
 )
 from yomi.engine.review_text import table
 from yomi.engine.shogi.review import ShogiReviewer
@@ -104,10 +108,114 @@ def test_thresholds_in_points_find_and_sort_mistakes_of_decided_games() -> None:
     moves = [reviewed(opinion(BLACK, 0.99, 30.0, best=2), opinion(WHITE, 0.01, -30.0 + loss)) for loss in (1, 9, 4)]
     review = Review("go", GO.score, "fake", moves, [], thresholds=Thresholds.parse("2,5,10points"))
     assert [review.class_of(move) for move in moves] == ["", "mistake", "inaccuracy"]
-    assert review.worst(BLACK, 5) == [moves[1], moves[2]]
+    assert review.worst(BLACK, 5) == [moves[1], moves[2], moves[0]]
     assert review.to_json()["moves"][1]["class"] == "mistake"
     assert review.to_json()["black"]["classes"] == {"inaccuracy": 1, "mistake": 1, "blunder": 0}
     assert "thresholds 2,5,10points" in review.heading()
+
+
+def won_game(*losses: float) -> list[ReviewedMove]:
+    """Return moves of a won game, which lose points and nearly no winrate. A loss of 0 is the best move."""
+    return [
+        dataclasses.replace(
+            reviewed(opinion(BLACK, 0.99, 60.0, best=2 if loss else 1), opinion(WHITE, 0.015, loss - 60.0)),
+            number=number,
+        )
+        for number, loss in enumerate(losses, 1)
+    ]
+
+
+def test_points_make_mistakes_of_won_games() -> None:
+    moves = won_game(1.4, 15.0, 3.0, 1.5, 16.0, 6.0)
+    review = Review("go", GO.score, "fake", moves, [])
+    kinds = ["", "blunder", "mistake", "inaccuracy", "blunder", "blunder"]
+    assert [review.class_of(move) for move in moves] == kinds
+    assert [move.number for move in review.worst(BLACK, 5)] == [5, 2, 6, 3, 4]
+    assert [round(review.accuracy_of(move)) for move in moves] == [81, 9, 64, 80, 7, 40]
+    assert review.to_json()["thresholds"] == "1.5,3,6points or 5,10,20%"
+    shown = table(review, 1)
+    assert "mean loss 7.15 points, 0.50%, accuracy 47%, 3 blunders, 1 mistake, 1 inaccuracy" in shown
+    assert "blunder      16.0     0.5%  +60.0  99.0%  +44.0  98.5%  b c" in shown
+    by_winrate = dataclasses.replace(review, thresholds=Thresholds.parse("5,10,20%"))
+    assert not any(map(by_winrate.class_of, moves))
+
+
+def test_winrate_makes_mistakes_of_close_games() -> None:
+    move = reviewed(opinion(BLACK, 0.9, 0.5, best=2), opinion(WHITE, 0.4, 0.3))
+    review = Review("go", GO.score, "fake", [move, *won_game(7.0)], [])
+    assert review.class_of(move) == "blunder"
+    assert review.accuracy_of(move) == pytest.approx(24.8, abs=0.1)
+
+
+def test_no_move_loses_more_than_the_board_has() -> None:
+    score = dataclasses.replace(GO.score, mean_limit=81.0)
+    move = reviewed(opinion(WHITE, 0.01, -80.0, best=2), opinion(BLACK, 0.99, 90.0))
+    assert Review("go", score, "fake", [move], []).class_of(move) == ""
+
+
+def test_a_loss_within_the_noise_of_the_searches_is_no_mistake() -> None:
+    quiet = won_game(*[2.0, 15.0], *[0.0] * 9)
+    assert with_noise(quiet, 400.0) == quiet, "equal scores were carried back"
+    swings = [
+        dataclasses.replace(each, after=opinion(WHITE, 0.01, (-1) ** each.number * 1.2 - 60.0)) for each in quiet[2:]
+    ]
+    assert with_noise([*quiet[:2], *swings[1:]], 400.0)[0].noise == 0.0, "too few moves"
+    calm = [dataclasses.replace(each, number=each.number + 50) for each in [*won_game(2.0), *swings]]
+    calm[1:] = [dataclasses.replace(each, after=opinion(WHITE, 0.01, -59.9)) for each in calm[1:]]
+    moves = with_noise([*quiet[:2], *swings, *calm], 400.0)
+    assert [moves[place].noise for place in (0, 1, -1)] == pytest.approx([1.2, 1.2, 0.1])
+    review = Review("go", GO.score, "fake", moves, [])
+    assert [review.class_of(moves[place]) for place in (0, 1, 2, 11)] == ["", "blunder", "", "inaccuracy"]
+    assert not review.is_unclear(moves[2])
+
+
+# -- forced moves --------------------------------------------------------------------------------------------------
+
+
+def searched(
+    color: int, winrate: float, score: float, prior: float = 0.4, share: float = 0.6, visits: int = 100
+) -> Opinion:
+    """Return an opinion whose best move 1 has a prior and a share of the visits."""
+    first = Candidate(1, round(share * visits), prior, winrate, score, (1, 5))
+    other = Candidate(7, visits - first.visits, 0.05, winrate - 0.3, score - 9.0, (7,))
+    return Opinion(color, winrate, score, 1, (1, 5), visits=visits, candidates=(first, other))
+
+
+@pytest.mark.parametrize("forced", [{"prior": 0.97}, {"share": 0.95}])
+def test_a_value_that_jumps_between_forced_moves_is_no_mistake(forced: dict[str, float]) -> None:
+    # Black's atari (move 4) looks bad until White has answered it.
+    found = [searched(BLACK, 0.7, 5.0), searched(WHITE, 0.6, 3.0, **forced), searched(BLACK, 0.7, 5.1)]
+    opinions = carried_back(found, [4, 1])
+    assert [each.score_for(BLACK) for each in opinions] == [5.0, 5.1, 5.1]
+    assert [each.winrate_for(BLACK) for each in opinions] == pytest.approx([0.7, 0.7, 0.7])
+    assert opinions[1].candidates == found[1].candidates
+    moves = reviewed_moves([4, 1], opinions, str, 12)
+    assert [round(move.score_loss or 0.0, 6) for move in moves] == [0.0, 0.0]
+
+
+def test_a_later_search_of_a_forced_line_finds_the_mistake_before_it() -> None:
+    found = [
+        searched(BLACK, 0.7, 5.0),
+        *(searched(color, 0.5 + sign * 0.2, sign * 5.0, prior=0.98) for color, sign in ((WHITE, -1), (BLACK, 1))),
+        searched(WHITE, 0.6, 4.0),
+    ]
+    opinions = carried_back(found, [4, 1, 1])
+    assert [each.score_for(BLACK) for each in opinions] == [5.0, -4.0, -4.0, -4.0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "move"),
+    [
+        (searched(WHITE, 0.6, 3.0), searched(BLACK, 0.7, 5.0), 1),  # other moves were possible
+        (searched(WHITE, 0.6, 3.0, prior=0.97), searched(BLACK, 0.7, 5.0), 7),  # another move was played
+        (searched(WHITE, 0.6, 3.0, prior=0.97), searched(BLACK, 0.7, 5.0, visits=8), 1),  # a shorter search
+        (searched(WHITE, 0.6, 3.0, prior=0.97), Opinion(BLACK, 1.0, 5.0), 1),  # the end of the game
+        (searched(WHITE, 0.6, 3.0, prior=0.0, share=1.0), searched(BLACK, 0.7, 5.0), 1),  # one line of alpha-beta
+        (searched(WHITE, 0.6, 3.0, share=1.0, visits=4), searched(BLACK, 0.7, 5.0), 1),  # few visits show nothing
+    ],
+)
+def test_other_values_are_kept(before: Opinion, after: Opinion, move: int) -> None:
+    assert carried_back([before, after], [move]) == [before, after]
 
 
 def test_a_longer_way_to_win_is_no_mistake_in_centipawns() -> None:

@@ -56,9 +56,9 @@ def test_go_record_is_annotated(tmp_path: Path) -> None:
     nodes = list(record.line())
     assert (record.black, record.white, record.root.other["EV"]) == ("Ann", "Bob", ["Cup"])
     assert nodes[0].comment == f"{MARK}reviewed by fake"
-    assert nodes[1].comment == f"center\n{MARK}B 50.0%; W+1.5; the best move (16 visits)"
+    assert nodes[1].comment == f"center\n{MARK}B+1.5, B 50.0%; the best move (16 visits)"
     assert nodes[1].other["SBKV"] == ["50.00"]
-    assert nodes[1].other["V"] == nodes[1].other["SBKS"] == ["-1.50"]
+    assert nodes[1].other["V"] == nodes[1].other["SBKS"] == ["1.50"]
     assert [child.move for child in nodes[2].children] == [node.move for node in (nodes[3], nodes[2].children[1])]
     assert nodes[2].children[1].comment == "mine"
 
@@ -133,8 +133,10 @@ def test_mistakes_get_a_variation_and_a_mark(tmp_path: Path) -> None:
     first = record.root.children[0]
     assert first.children[0].other["BM"] == ["2"]
     assert Sgf_game.from_bytes(data).get_root()[0][0].get("BM") == 2
-    assert first.children[0].comment.startswith(f"{MARK}blunder; W 10.0%")
-    assert first.children[1].comment.startswith(f"{MARK}better, W 50.0%")
+    assert first.children[0].comment.startswith(
+        f"{MARK}blunder; B+5, W 10.0%; best C4 (0, W 50.0%): C4; loss 5.0 points, 40.0%"
+    )
+    assert first.children[1].comment.startswith(f"{MARK}better, 0, W 50.0%")
     assert first.children[1].move == (WHITE, move.before.pv[0])
     assert first.children[1].other["SBKV"] == ["50.00"]
     annotated.files()  # again: nothing doubles
@@ -148,10 +150,10 @@ def test_a_mistake_gets_other_moves_and_its_refutation(tmp_path: Path) -> None:
     board = annotated.record.board
     assert [node.move and board.vertex(node.move[1]) for node in (mistake, better, other)] == ["B4", "C4", "D4"]
     assert mistake.other["BM"] == ["2"]
-    assert other.comment == f"{MARK}also, W 48.0% (20 visits)"
+    assert other.comment == f"{MARK}also, B+0.5, W 48.0% (20 visits)"
     assert (better.other["SBKV"], other.other["SBKV"], other.other["V"]) == (["50.00"], ["52.00"], ["0.50"])
     reply, refutation = mistake.children
-    assert refutation.comment == f"{MARK}refutation, B 70.0%"
+    assert refutation.comment == f"{MARK}refutation, B+4, B 70.0%"
     assert [node.move for node in (refutation, *refutation.children)] == [
         (BLACK, board.parse_vertex("E5")),
         (WHITE, board.parse_vertex("A5")),
@@ -168,7 +170,7 @@ def test_only_moves_and_surprising_moves_are_marked(tmp_path: Path) -> None:
     after = annotated.review.opinions[2]
     played = dataclasses.replace(annotated.review.moves[2], move=after.best or 0)
     assert annotated.review.verdict_of(played) == "only move"
-    close = dataclasses.replace(after.candidates[1], winrate=0.69)
+    close = dataclasses.replace(after.candidates[1], winrate=0.69, score=3.9)
     before = dataclasses.replace(after, candidates=(after.candidates[0], close))
     played = dataclasses.replace(played, before=before)
     assert annotated.review.verdict_of(played) == "surprising move"
@@ -179,7 +181,7 @@ def test_only_moves_and_surprising_moves_are_marked(tmp_path: Path) -> None:
     annotate(record, annotated.review)
     answer = list(record.line())[3]
     assert (answer.other["IT"], "TE" in answer.other) == ([""], False)
-    assert answer.comment.startswith(f"{MARK}surprising move; B ")
+    assert answer.comment.startswith(f"{MARK}surprising move; ")
 
 
 def test_katrain_and_lizzieyzy_find_their_analyses(tmp_path: Path) -> None:
@@ -208,8 +210,8 @@ def test_a_first_move_in_the_root(tmp_path: Path) -> None:
     nodes = list(read_sgf(text).line())
     assert colors == [BLACK, WHITE, BLACK]
     for node, color in zip(nodes, "BWB", strict=True):
-        assert re.search(f"{MARK}(blunder; )?{color} ", node.comment)
-    assert nodes[0].comment.startswith(f"mine\n{MARK}reviewed by fake\n{MARK}blunder; B 50.0%")
+        assert re.search(f"{MARK}(blunder; )?[BW][+].*, {color} ", node.comment)
+    assert nodes[0].comment.startswith(f"mine\n{MARK}reviewed by fake\n{MARK}blunder; W+0.2, B 50.0%")
     assert (nodes[0].other["V"], nodes[0].other["BM"], len(nodes[0].children)) == (["-0.25"], ["2"], 1)
     assert go_review(text, tmp_path).files()[".sgf"].decode().count(MARK) == text.count(MARK)
 

@@ -15,7 +15,7 @@ from tests.fakes.player import FakePlayer
 from tests.unit.reviews import CSA, SGF, Ticks, fake_reviewers, judged_game, make_folder, shogi_review
 from yomi.engine.cli.games import GAMES, SHOGI
 from yomi.engine.cli.main import main
-from yomi.engine.cli.quiz import ask_problems
+from yomi.engine.cli.quiz import ask_problems, judge
 from yomi.engine.cli.review_progress import count_positions, estimate, full_time
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame
@@ -67,7 +67,8 @@ class Swinging(FakePlayer):
         winrate = 0.9 if is_won else 0.5
         color = request.game.side_to_move
         moves = tuple(
-            dataclasses.replace(move, winrate=winrate if color == BLACK else 1 - winrate) for move in found.report.moves
+            dataclasses.replace(move, winrate=winrate if color == BLACK else 1 - winrate, score_lead=0.0)
+            for move in found.report.moves
         )
         return dataclasses.replace(found, report=dataclasses.replace(found.report, moves=moves, visits=visits))
 
@@ -100,7 +101,7 @@ def test_only_unclear_positions_are_searched_again(visits: int, tmp_path: Path) 
 def test_seconds_are_divided_between_the_scans(tmp_path: Path) -> None:
     path = tmp_path / "game.sgf"
     path.write_text(SGF)
-    player = Swinging()
+    player = FakePlayer()
     options = Options(size=5).with_values({"visits": None, "seconds": 3.0})
     reviewer = GoReviewer([player], options)  # type: ignore[list-item]
     (record,) = reviewer.read(str(path))
@@ -135,6 +136,8 @@ def test_an_interrupted_review_keeps_its_first_pass(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake_reviewers(monkeypatch)
+    # Either side takes itself for the leader, so that all positions are unclear.
+    monkeypatch.setattr("yomi.engine.go.review.make_analysts", lambda options, count, prompt: [FakePlayer()])
     path = tmp_path / f"game{suffix}"
     path.write_bytes(SGF.encode() if suffix == ".sgf" else to_bytes(read_records(CSA), ".kif"))
     searched: list[int] = []
@@ -313,10 +316,11 @@ def test_problems_in_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "game, problem 1 of 1: White to move, move 2\nyour move" in shown
     assert "invalid vertex 'Z9'" in shown
     assert "C3 is illegal here, expected a legal move such as D4" in shown
-    assert "It loses 2.0%.\nBest is C4, 50.0%: C4 D4. Played was B4: blunder, 20.0%.\n\n0 of 1 problems" in shown
+    played = "Best is C4, 50.0%: C4 D4. Played was B4: blunder, 4.0 points, 20.0%."
+    assert f"It loses 0.5 points, 2.0%.\n{played}\n\n0 of 1 problems" in shown
     assert shown.index("  A B C D E") < shown.index("problem 1"), "the board comes first"
-    assert "That is the move of the game: it loses 20.0%." in ask((WHITE,))[1]
-    assert "It loses 30.0%." in ask((WHITE,))[1]
+    assert "That is the move of the game: it loses 4.0 points, 20.0%." in ask((WHITE,))[1]
+    assert "It loses 9.0 points, 30.0%." in ask((WHITE,))[1]
     assert "The search did not consider this move." in ask((WHITE,))[1]
     assert "Right: the best move." in ask((WHITE,))[1]
     shown = ask((WHITE,))[1]
@@ -326,6 +330,20 @@ def test_problems_in_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert ask((WHITE,))[0] is False, "the input has ended"
     annotated.review.moves.clear()
     assert ask((WHITE, BLACK)) == (True, "")
+
+
+def test_points_decide_whether_an_answer_in_a_won_game_is_right(tmp_path: Path) -> None:
+    review = judged_game(tmp_path).review
+    best, close, far = review.moves[1].before.candidates
+    candidates = (
+        dataclasses.replace(best, winrate=0.99, score=40.0),
+        dataclasses.replace(close, winrate=0.99, score=39.6),
+        dataclasses.replace(far, winrate=0.985, score=25.0),
+    )
+    before = dataclasses.replace(review.moves[1].before, winrate=0.99, score=40.0, candidates=candidates)
+    move = dataclasses.replace(review.moves[1], before=before)
+    assert judge(review, move, close.move) == ("Right: it loses 0.4 points, 0.0% only.", True)
+    assert judge(review, move, far.move) == ("It loses 15.0 points, 0.5%.", False)
 
 
 def test_problems_of_shogi_take_any_notation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

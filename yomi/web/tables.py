@@ -17,7 +17,7 @@ from yomi.engine.color import DRAW
 from yomi.engine.go.game import score_text
 from yomi.engine.go.points import Board, VertexError
 from yomi.engine.go.scoring import chains
-from yomi.engine.mistakes import WARNING_LOSS, WARNING_SECONDS, WARNING_VISITS
+from yomi.engine.mistakes import WARNING_SECONDS, WARNING_VISITS, is_worth_warning
 from yomi.engine.play import Ended
 from yomi.engine.shogi.game import csa_ending
 from yomi.library.position import Position
@@ -229,7 +229,7 @@ class Table:
         best = report.best.score if report.best else report.score
         points = None if best.lead is None or after.lead is None else best.lead - after.lead
         loss = max(0.0, best.winrate - after.winrate)
-        return {"loss": loss, "points": points, "warns": loss >= WARNING_LOSS}
+        return {"loss": loss, "points": points, "warns": is_worth_warning(loss, points)}
 
     async def _search(
         self, engines: Engines, limit: yomi.Limit, allow: list[str] | None = None
