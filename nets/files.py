@@ -10,6 +10,7 @@ import logging
 import os
 import secrets
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -88,12 +89,19 @@ def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
         stream.write(content)
 
 
+def expect_regular(path: Path) -> None:
+    """Raise OSError for a file that leads elsewhere: a part of a run may come from anyone."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise OSError(errno.EINVAL, "a link, folder or device found, expected a regular file", str(path))
+
+
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file with `atomic_writer`. Errors of reading name the source.
 
     Raises:
-        OSError: it cannot be read or written.
+        OSError: it cannot be read or written, or is a symbolic link or a device.
     """
+    expect_regular(source)
     with source.open("rb") as stream, atomic_writer(target) as out:
         shutil.copyfileobj(stream, out)
 

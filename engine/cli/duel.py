@@ -21,7 +21,7 @@ from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.default_network import named_file, network_file
 from yomi.engine.jobs import Run, begin_run, folder_of, named_network
 from yomi.engine.machine import usable_cores
-from yomi.engine.matches.parts import SPRT_AND_TASK, UNIT, done_pairs, unit_of
+from yomi.engine.matches.parts import SPRT_AND_TASK, UNIT, check_journal, done_pairs, unit_of
 from yomi.engine.matches.results import points_of
 from yomi.engine.options import NETWORK, TABLE, SearchOptions, Value, rows_for
 from yomi.engine.records import LeftOut
@@ -195,6 +195,8 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
     description, folder = describe(game, players, terms, names), folder_of(args.out, args.task)
     with MatchJournal(folder, description) as journal:
         run = begin_duel(COMMAND, args, game, players, description)
+        if journal.results:
+            check_journal(folder, run, GAMES)
         begin_run(folder, run, len(done_pairs(journal.results, run.settings, run.units)), is_new=not journal.results)
         standing = MatchState(test)
         for number, points in points_of(journal.results).items():

@@ -43,7 +43,7 @@ from yomi.engine.clients.spec import (
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.default_network import named_file
 from yomi.engine.jobs import Run, begin_run, folder_of, named_network
-from yomi.engine.matches.parts import SPRT_AND_TASK, UNIT, done_pairs, unit_of
+from yomi.engine.matches.parts import SPRT_AND_TASK, UNIT, check_journal, done_pairs, unit_of
 from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
 from yomi.engine.options import Options
@@ -180,6 +180,8 @@ def play_match(
         units = unit_of(pairings[-1].number) + 1
         identity, networks = _identity(description, players, settings, game.name)
         begin = Run("match", words, task, units, UNIT, identity, networks)
+        if journal.results:
+            check_journal(folder, begin, GAMES)
         done = len(done_pairs(journal.results, identity, units))
         begin_run(folder, begin, done, is_new=not journal.results)
         pairings = [pairing for pairing in pairings if task is None or task.has(unit_of(pairing.number))]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError
 from yomi.engine.jobs import (
@@ -63,7 +64,7 @@ def read_parts(folders: Sequence[Path]) -> list[Part]:
     found = [(folder, read_run(folder)) for folder in part_folders(folders)]
     check_parts(found)
     found.sort(key=lambda pair: pair[1].task.number if pair[1].task else 0)
-    parts = [Part(folder, run, frozenset(kind_of(run).done(folder, run))) for folder, run in found]
+    parts = [Part(folder, run, frozenset(kind_of(run).done(folder, run, GAMES))) for folder, run in found]
     for part in parts:
         if foreign := sorted(part.done - set(part.run.share)):
             raise JobError(f"{part.folder}: {part.run.unit} {ranges(foreign, 1)} found, expected its own")

@@ -143,7 +143,7 @@ def read_lines(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def done(folder: Path, run: Run) -> frozenset[int]:
+def done(folder: Path, run: Run, games: object) -> frozenset[int]:
     """Return the numbers of the reviewed records. Errors: see `read_lines`."""
     return frozenset(line["unit"] for line in read_lines(folder))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.merge import kind_of
 from yomi.engine.cli.output import echo
 from yomi.engine.cli.parser import CliError
@@ -78,7 +79,7 @@ class _Share:
     @classmethod
     def read(cls, folder: Path) -> _Share:
         run = read_run(folder)
-        return cls(folder, run, len(kind_of(run).done(folder, run)), _changed(folder))
+        return cls(folder, run, len(kind_of(run).done(folder, run, GAMES)), _changed(folder))
 
     @property
     def left(self) -> int:

@@ -106,6 +106,7 @@ def _tune(
     ranges: Mapping[str, list[float]],
 ) -> None:
     """Play the remaining games of the tuning and of the last match, and print the status of both."""
+    from yomi.engine.matches.parts import check_journal
     from yomi.engine.matches.results import MatchJournal
 
     terms = make_terms(args, game, players)
@@ -119,6 +120,8 @@ def _tune(
     ):
         made = make_spsa(tuned, journal.kept["start"])
         run = begin_duel(COMMAND, args, game, players, described)
+        if journal.results:
+            check_journal(args.out, run, GAMES)
         begun = len(made.replay(points_of(journal.results))) - 1
         begin_run(args.out, replace(run, units=made.iterations, unit=UNIT), begun, is_new=not journal.results)
         values = _play_iterations(journal, made, referees)
@@ -187,11 +190,15 @@ def _format_values(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:.4g}" for name, value in values.items())
 
 
-def done(folder: Path, run: Run) -> frozenset[int]:
-    """Return the numbers of the finished iterations. Raises MatchError if the journal cannot be read."""
+def done(folder: Path, run: Run, games: Mapping[str, Game[Any, Any]]) -> frozenset[int]:
+    """Return the numbers of the finished iterations. Errors: see `check_journal`."""
+    from yomi.engine.matches.parts import check_journal
     from yomi.engine.matches.results import JOURNAL_NAME, read_journal
 
-    found, results = read_journal(folder / JOURNAL_NAME)
+    results = check_journal(folder, run, games)
+    if (folder / CONFIRMATION / JOURNAL_NAME).exists():
+        check_journal(folder / CONFIRMATION, run, games)
+    found, _ = read_journal(folder / JOURNAL_NAME)
     spsa = make_spsa(run.settings["tuning"], found["kept"]["start"])
     return frozenset(range(len(spsa.replay(points_of(results))) - 1))
 

@@ -47,7 +47,7 @@ class ShardWork:
         return missing
 
 
-def done(folder: Path, run: Run) -> frozenset[int]:
+def done(folder: Path, run: Run, games: object) -> frozenset[int]:
     """Return the numbers of the shards that a run has made. Raises NetworkError if its set is broken."""
     there = {shard.path.name for shard in open_dataset(folder).shards}
     return frozenset(unit for unit, name in enumerate(_names(run)) if name in there)

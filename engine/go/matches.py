@@ -119,6 +119,9 @@ class GoMatches(MatchGame[GoGame]):
             0, record.black, record.white, winner, ending, detail=record.result, plies=len(moves), key=key
         )
 
+    def moves_of(self, record: GameRecord) -> list[str]:
+        return [record.board.vertex(node.move[1]) for node in record.line() if node.move]
+
     def format_move(self, game: GoGame, move: int) -> str:
         return game.board.vertex(move)
 

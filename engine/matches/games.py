@@ -107,6 +107,10 @@ class MatchGame(abc.ABC, Generic[G]):
         """Return the result of a recorded game, or None if the record does not contain one."""
 
     @abc.abstractmethod
+    def moves_of(self, record: Any) -> list[str]:
+        """Return the moves of a recorded game in the protocol's form."""
+
+    @abc.abstractmethod
     def format_move(self, game: G, move: int) -> str:
         """Return a move in the protocol's form."""
 

@@ -221,7 +221,8 @@ class MatchJournal:
             self._file.seek(0)
             lines = complete_lines(self._file.read())
             if len(lines) > 1:
-                found, self.results = _parse_journal(self.path, lines)
+                found, games = parse_journal(self.path, lines)
+                self.results = [game for _, game in games]
                 _compare(self.path, as_described_now(found), described)
                 self.kept = found["kept"]
             else:  # no game yet: the match may be another one now
@@ -289,7 +290,8 @@ def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:
         data = path.read_bytes()
     except OSError as error:
         raise MatchError(f"{path}: {error.strerror}") from None
-    return _parse_journal(path, complete_lines(data))
+    description, games = parse_journal(path, complete_lines(data))
+    return description, [game for _, game in games]
 
 
 def write_journal(folder: Path, description: Mapping[str, Any], results: Iterable[GameResult]) -> None:
@@ -304,23 +306,39 @@ def write_journal(folder: Path, description: Mapping[str, Any], results: Iterabl
             append_object(file, result.to_json())
 
 
-def _parse_journal(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, Any], list[GameResult]]:
-    """Return the description, with the last kept data, and the games."""
+def parse_journal(path: Path, lines: Sequence[bytes]) -> tuple[dict[str, Any], list[tuple[int, GameResult]]]:
+    """Return the description, with the last kept data, and the games with the numbers of their lines.
+
+    Raises:
+        MatchError: it is no journal.
+    """
     games = []
+    place = f"{path}"
     try:
-        description, *entries = (parse_json(line) for line in lines)
-        if description.pop("yomi-match") != JOURNAL_FORMAT:
+        if not lines:
+            raise ValueError("an empty file")
+        description = _journal_object(lines[0])
+        if description.pop("yomi-match", None) != JOURNAL_FORMAT:
             raise ValueError("another format")
-        for entry in entries:
-            if not isinstance(entry, dict):
-                raise ValueError(f"{entry!r} found, expected a game")
-            if "kept" in entry:
+        for number, line in enumerate(lines[1:], 2):
+            place = f"{path}, line {number}"
+            entry = _journal_object(line)
+            if set(entry) == {"kept"}:
                 description["kept"] = entry["kept"]
             else:
-                games.append(GameResult.from_json(entry))
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise MatchError(f"{path}: expected the journal of a match ({error})") from None
+                games.append((number, GameResult.from_json(entry)))
+    except ValueError as error:
+        raise MatchError(f"{place}: expected the journal of a match ({error})") from None
     return description, games
+
+
+def _journal_object(line: bytes) -> dict[str, Any]:
+    entry = parse_json(line)
+    if not isinstance(entry, dict):
+        raise ValueError(f"{entry!r:.80} found, expected an object")
+    if len(json.loads(line, object_pairs_hook=tuple)) != len(entry):
+        raise ValueError("a field twice")
+    return entry
 
 
 def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, object]) -> None:

@@ -111,5 +111,8 @@ class ShogiMatches(MatchGame[ShogiGame]):
             key=key_of(format_usi_line(record)),
         )
 
+    def moves_of(self, record: GameRecord) -> list[str]:
+        return [format_usi(recorded.move) for recorded in record.moves]
+
     def format_move(self, game: ShogiGame, move: int) -> str:
         return format_usi(move)

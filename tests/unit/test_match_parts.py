@@ -5,27 +5,42 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from yomi.engine.cli.games import GAMES
-from yomi.engine.cli.match import _as_described_now, _described, _find_game, _source, make_openings
+from yomi.engine.cli.main import main
+from yomi.engine.cli.match import _as_described_now, _described, _find_game, _source, make_openings, play_match
 from yomi.engine.cli.match_settings import MatchSettings, bounds, cpus
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.clients.spec import SpecError, parse_spec
-from yomi.engine.color import DRAW, opponent
+from yomi.engine.color import BLACK, DRAW, WHITE, opponent
+from yomi.engine.jobs import Run, Task, begin_run
 from yomi.engine.matches.games import Adjudicator
+from yomi.engine.matches.parts import check_journal, unit_of
 from yomi.engine.matches.rating import PAIR_SCORES, Sprt, expected_score, pair_counts
-from yomi.engine.matches.results import JOURNAL_NAME, GameResult, MatchError, MatchJournal, read_journal
+from yomi.engine.matches.results import (
+    JOURNAL_NAME,
+    GameLog,
+    GameResult,
+    MatchError,
+    MatchJournal,
+    key_of,
+    read_journal,
+    write_journal,
+)
 from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
-from yomi.engine.play import Referee
+from yomi.engine.options import Options
+from yomi.engine.play import RESIGNATION, SCORE, Ended, Referee
 from yomi.engine.records import LeftOut
 
 # -- schedule --------------------------------------------------------------------------------------------------------
@@ -194,6 +209,9 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
             read_journal(path)
     with pytest.raises(MatchError, match="No such file"):
         read_journal(tmp_path / "none")
+    path.write_text('{"yomi-match": 1}\n{"number": 1, "number": 2}\n')
+    with pytest.raises(MatchError, match="line 2: expected the journal of a match .a field twice"):
+        read_journal(path)
     for winner in (7, None):
         game = json.dumps(result(0).to_json() | {"winner": winner})
         path.write_text(f'{{"yomi-match": 1}}\n{game}\n')
@@ -417,3 +435,196 @@ def test_words_of_settings() -> None:
             cpus(text)
     with pytest.raises(ValueError, match="expected ELO0,ELO1"):
         bounds("1")
+
+
+# -- parts that contradict themselves ----------------------------------------------------------------------------------
+
+MOVES = {"go": ("C3", "D4", "pass", "pass"), "shogi": ("7g7f", "3c3d", "2g2f", "resign")}
+PLAYERS = ("A", "B", "C")
+Entries = list[dict[str, Any]]
+
+
+def write_match(folder: Path, name: str = "go", games: int = 2) -> Run:
+    """Write a match of three players, without engines, and return its description."""
+    kind, options = GAMES[name].matches(), Options.for_game(name)
+    if name == "go":
+        options.set("size", 5)
+    rules = kind.rules(options, None, 0)
+    players = [{"name": each, "limits": "visits 2", "options": {}, "init": []} for each in PLAYERS]
+    header = {"game": name, "players": players, "form": "round-robin", **rules}
+    opening = GAMES[name].format_opening(kind.begin(rules, ""))
+    pairings = list(schedule(pairs_of(3), games, 1))
+    run = Run("match", ["match"], Task(1, 1), unit_of(pairings[-1].number) + 1, "pairs", {**header, "games": games}, {})
+    folder.mkdir(exist_ok=True)
+    begin_run(folder, run, 0, is_new=True)
+    results = []
+    for pairing in pairings:
+        names = {BLACK: PLAYERS[pairing.black], WHITE: PLAYERS[pairing.white]}
+        game = kind.begin(rules, opening)
+        moves = [text for text in MOVES[name] if text != "resign"]
+        if pairing.number % 2:
+            moves = moves[:2] if name == "shogi" else ["B2", *moves]
+        for text in moves:
+            game.push(kind.read_answer(game, text).move)
+        ended = Ended(WHITE, SCORE, "W+7.5") if name == "go" else Ended(opponent(game.side_to_move), RESIGNATION)
+        clients: Any = {
+            color: SimpleNamespace(spec=SimpleNamespace(name=each), title=each) for color, each in names.items()
+        }
+        written = kind.records(GameLog(game, clients, [None] * len(moves)), ended, "game")
+        files = tuple(f"game-{pairing.number + 1:05d}{suffix}" for suffix in written)
+        for file, content in zip(files, written.values(), strict=True):
+            (folder / file).write_bytes(content)
+        key = key_of(f"{opening}|{' '.join(moves)}")
+        played = {"plies": len(moves), "chosen": (1, 1), "key": key, "files": files, "seconds": (1.0, 1.0)}
+        results.append(GameResult(pairing.number, *names.values(), ended.winner, ended.ending, ended.detail, **played))
+    write_journal(folder, {**header, "kept": {"openings": [opening]}}, results)
+    return run
+
+
+def swap_records(folder: Path, entries: Entries) -> None:
+    one, other = (folder / entries[number]["files"][0] for number in (1, 2))
+    contents = one.read_bytes(), other.read_bytes()
+    other.write_bytes(contents[0]), one.write_bytes(contents[1])
+
+
+def edit_record(old: str, new: str) -> Callable[[Path, Entries], None]:
+    def edit(folder: Path, entries: Entries) -> None:
+        path = folder / entries[1]["files"][0]
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    return edit
+
+
+def link(make: Callable[[Path, Path], Any]) -> Callable[[Path, Entries], None]:
+    def replace_record(folder: Path, entries: Entries) -> None:
+        path = folder / entries[1]["files"][0]
+        path.rename(folder.parent / "elsewhere")
+        make(path, folder.parent / "elsewhere")
+
+    return replace_record
+
+
+def game(**changes: Any) -> Callable[[Path, Entries], None]:
+    return lambda folder, entries: entries[1].update(changes)
+
+
+def header(**changes: Any) -> Callable[[Path, Entries], None]:
+    return lambda folder, entries: entries[0].update(changes)
+
+
+TAMPERED: dict[str, tuple[Callable[[Path, Entries], Any], str]] = {
+    "a game twice": (lambda folder, entries: entries.append(entries[1]), "line 8: game 1 is also in line 2"),
+    "twice with opposite winners": (
+        lambda folder, entries: entries.append({**entries[1], "winner": BLACK, "detail": "B+7.5"}),
+        "line 8: game 1 is also in line 2",
+    ),
+    "a second header": (lambda folder, entries: entries.insert(2, entries[0]), "line 3: expected the journal"),
+    "another winner": (game(winner=BLACK), "the winner 1 and the score 'W.7.5', which contradict"),
+    "another winner and score": (game(winner=BLACK, detail="B+7.5"), "the winner 1 and 2 in game-00001.sgf"),
+    "no winner": (game(winner=DRAW), "the winner 0 and the score"),
+    "no winner after a resignation": (game(winner=DRAW, ending="resignation"), "winner 0 and the ending 'resignation'"),
+    "a winner after no result": (game(ending="no result"), "winner 2 and the ending 'no result'"),
+    "an impossible winner": (game(winner=3), "line 2: expected the journal of a match .winner 3"),
+    "an unknown player": (game(black="D"), "the player 'D', expected one of A, B, C"),
+    "a player against itself": (game(white="A"), "is A against A, expected A against B"),
+    "exchanged colors": (game(black="B", white="A"), "is B against A, expected A against B"),
+    "another pair": (game(white="C"), "is A against C, expected A against B"),
+    "a negative number": (game(number=-2), "is of another task"),
+    "a number beyond the match": (game(number=10_000), "is of another task"),
+    "the number of another game": (game(number=3), "is A against B, expected C against A"),
+    "another opening": (game(opening=1), "opening 2, expected 1 to 1"),
+    "a negative opening": (game(opening=-1), "an impossible number"),
+    "more moves": (game(plies=9), "other moves than game-00001.sgf"),
+    "negative moves": (game(plies=-1), "an impossible number"),
+    "negative time": (game(seconds=[-1.0, 0.0]), "an impossible number"),
+    "more chosen moves than moves": (game(chosen=[9, 9]), "an impossible number"),
+    "another key": (game(key="0" * 16), "other moves than game-00001.sgf"),
+    "no key": (game(key=""), "an impossible number"),
+    "no record": (game(files=[]), "moves and no record"),
+    "the record of another game": (game(files=["game-00002.sgf"]), "the record 'game-00002.sgf', expected game-00001"),
+    "a record elsewhere": (game(files=["../elsewhere/game-00001.sgf"]), "expected game-00001"),
+    "a record twice": (game(files=["game-00001.sgf"] * 2), "names a record twice"),
+    "an absent record": (game(files=["game-00001.csa"]), "No such file"),
+    "exchanged records": (swap_records, "line 2: game 1"),
+    "a symbolic link as a record": (link(lambda path, other: path.symlink_to(other)), "a link, folder or device found"),
+    "a pipe as a record": (link(lambda path, other: os.mkfifo(path)), "a link, folder or device found"),
+    "a folder as a record": (link(lambda path, other: path.mkdir()), "a link, folder or device found"),
+    "an empty record": (edit_record("(;", ""), "line 2: game 1"),
+    "two games in a record": (link(lambda path, other: path.write_bytes(2 * other.read_bytes())), "2 games in game-"),
+    "another result in the record": (edit_record("W+7.5", "B+7.5"), "the winner 2 and 1 in game-00001.sgf"),
+    "no result in the record": (edit_record("RE[W+7.5]", ""), "the winner 2 and no result in game-00001.sgf"),
+    "another move in the record": (edit_record(";B[cc]", ";B[ba]"), "other moves than game-00001.sgf"),
+    "another player in the record": (edit_record("PB[A]", "PB[D]"), "the player 'A' and 'D' in game-00001.sgf"),
+    "another player in the header": (
+        header(players=[{"name": each, "limits": "visits 2", "options": {}, "init": []} for each in "DBC"]),
+        "line 1: players.0.name 'D' found, expected 'A' as in run.json",
+    ),
+    "another limit in the header": (
+        header(players=[{"name": each, "limits": "visits 9", "options": {}, "init": []} for each in PLAYERS]),
+        "line 1: players.0.limits 'visits 9' found, expected 'visits 2'",
+    ),
+    "another komi in the header": (header(komi=0.5), "line 1: komi 0.5 found, expected"),
+    "another board in the header": (header(size=9), "line 1: size 9 found, expected 5"),
+    "other openings in the header": (header(kept={"openings": ["A1"]}), "other moves than game-00001.sgf"),
+    "no openings in the header": (header(kept={}), "line 1: a broken description"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_journal_that_contradicts_itself_is_refused(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "part"
+    run = write_match(folder)
+    assert len(check_journal(folder, run, GAMES)) == 6
+    path = folder / JOURNAL_NAME
+    entries = [json.loads(line) for line in path.read_bytes().splitlines()]
+    tamper, message = TAMPERED[name]
+    tamper(folder, entries)
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    with pytest.raises(MatchError, match=message) as error:
+        check_journal(folder, run, GAMES)
+    assert str(error.value).startswith(f"{path}, line ")
+    assert "\n" not in str(error.value)
+    for command in (["status", str(folder)], ["merge", str(folder), "--out", str(tmp_path / "merged")]):
+        assert main(command) == 2
+    assert not (tmp_path / "merged").exists()
+
+
+def test_a_journal_elsewhere_is_refused(tmp_path: Path) -> None:
+    run = write_match(tmp_path / "part")
+    (tmp_path / "part" / JOURNAL_NAME).rename(tmp_path / "elsewhere")
+    (tmp_path / "part" / JOURNAL_NAME).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(MatchError, match="a link, folder or device found"):
+        check_journal(tmp_path / "part", run, GAMES)
+
+
+@pytest.mark.parametrize("suffix", [".csa", ".kifu"])
+def test_both_records_of_a_game_of_shogi_are_checked(suffix: str, tmp_path: Path) -> None:
+    run = write_match(tmp_path / "part", "shogi")
+    assert len(check_journal(tmp_path / "part", run, GAMES)) == 6
+    (tmp_path / "part" / f"game-00003{suffix}").replace(tmp_path / "part" / f"game-00001{suffix}")
+    with pytest.raises(MatchError, match=f"line 2: game 1 has the player 'B' and 'C' in game-00001{suffix}"):
+        check_journal(tmp_path / "part", run, GAMES)
+
+
+def test_a_match_that_contradicts_itself_is_not_continued(tmp_path: Path) -> None:
+    players = [{"engine": f"{sys.executable} -c pass", "name": name} for name in "AB"]
+    settings = MatchSettings(game="go", size=5, games=2, visits=2, out=str(tmp_path))
+    described: dict[str, Any] = {}
+
+    def note(folder: Path, description: dict[str, Any], *others: Any) -> None:
+        described.update(json.loads(json.dumps(description)))
+        raise MatchError("noted")
+
+    def play() -> None:
+        play_match(settings, players, lambda line: None, contextlib.nullcontext)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("yomi.engine.matches.results.MatchJournal", note)
+        with pytest.raises(MatchError, match="noted"):
+            play()
+    game = GameResult(0, "A", "B", BLACK, "failure", key=key_of("|"))
+    write_journal(tmp_path, {**described, "kept": {"openings": [""]}}, [game, game])
+    with pytest.raises(MatchError, match="line 3: game 1 is also in line 2"):
+        play()
