@@ -210,7 +210,7 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
     with pytest.raises(MatchError, match="No such file"):
         read_journal(tmp_path / "none")
     path.write_text('{"yomi-match": 1}\n{"number": 1, "number": 2}\n')
-    with pytest.raises(MatchError, match="line 2: expected the journal of a match .a field twice"):
+    with pytest.raises(MatchError, match=r"line 2: expected the journal of a match \(a field twice"):
         read_journal(path)
     for winner in (7, None):
         game = json.dumps(result(0).to_json() | {"winner": winner})
