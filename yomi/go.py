@@ -269,22 +269,22 @@ class Record(FileRecord[GameRecord]):
         """The date as the record has it, in SGF usually YYYY-MM-DD; empty if there is none."""
         return self._raw.date
 
-    def game(self, moves: int | None = None, *, rules: str = "chinese") -> Game:
+    def game(self, moves: int | None = None, *, rules: str | None = None) -> Game:
         """Return the game after some moves of the main line; None for all.
 
         Args:
             moves: how many.
-            rules: the rules of a record that names none.
+            rules: the rules of a record that names none; None to guess them, which `notes` report.
 
         Raises:
             Error: a move or the set-up cannot be played.
         """
         number = None if moves is None else arguments.whole("moves", moves, 0)
-        return Game._of(self._raw.game(number, rules=_rules(rules)))
+        return Game._of(self._raw.game(number, rules=_default(rules)))
 
-    def positions(self, *, rules: str = "chinese") -> list[Game]:
+    def positions(self, *, rules: str | None = None) -> list[Game]:
         """Return the game before each move of the main line, and at its end: independent copies."""
-        return [Game._of(game.copy()) for game in self._raw.replay(rules=_rules(rules))]
+        return [Game._of(game.copy()) for game in self._raw.replay(rules=_default(rules))]
 
     @property
     def moves(self) -> list[str]:
@@ -294,6 +294,10 @@ class Record(FileRecord[GameRecord]):
 
 def _rules(text: str) -> Rules:
     return Rules.parse(arguments.text("rules", text, 'a name such as "japanese"'))
+
+
+def _default(rules: str | None) -> Rules | None:
+    return None if rules is None else _rules(rules)
 
 
 def read(path: str | PathLike[str]) -> list[Record]:

@@ -71,9 +71,9 @@ An inaccuracy, a mistake and a blunder lose 5, 10 and 20% of winrate. In Go 1.5,
 that decided games have mistakes too. --thresholds sets one kind of limits: winrate (5,10,20%), points (2,5,10points) or
 centipawns of shogi (200,400,800cp). Opening, middle game and endgame begin at fixed moves.
 
-Games of Go without rules (RU) are reviewed under Chinese rules, which remove dead stones at the end. --rules changes
-that; --komi replaces the komi of every record. Broken records are read as far as possible: stderr shows each fault as
-FILE:LINE:COLUMN. A game is reviewed up to its first illegal move. If a record cannot be read, or does not fit the
+If a record of Go names no rules (RU), yomi guesses them from the result, the server and the komi, with a note. --rules
+sets them; --komi replaces the komi of every record. Broken records are read as far as possible: stderr shows each fault
+as FILE:LINE:COLUMN. A game is reviewed up to its first illegal move. If a record cannot be read, or does not fit the
 network, stderr names it, the review continues, and the exit status is 1.
 
 At the start stderr shows an estimate of the time; for Go --net fast is faster. A long review begins with a first pass

@@ -181,8 +181,7 @@ class Go(Game[Any, Any]):
     defaults: Mapping[str, Mapping[str, Value]] = {
         "selfplay": {"temperature_moves": 10, "root_symmetry_pruning": False},
         "learn": {"size": 7, "rules": "tromp-taylor"},
-        # The rules are for records that name none: people do not capture dead stones before they pass.
-        "analyze": {"rules": "chinese", **ANALYSIS_DEFAULTS},
+        "analyze": {"rules": "guess", **ANALYSIS_DEFAULTS},
     }
     # The weights of the policy are near fits to games of people: 15 kyu and below 0.65, 5 to 14 kyu 0.79, around 1 dan
     # 0.94, 9 dan 1.03. The rest, and levels 1 and 2, make the steps even.
@@ -215,10 +214,11 @@ class Go(Game[Any, Any]):
         return (PASS,)
 
     def find_fault(self, options: Options) -> tuple[str, str] | None:
-        from yomi.engine.go.rules import Rules, RulesError
+        from yomi.engine.go.rules import GUESS, Rules, RulesError
 
         try:
-            Rules.parse(options.rules)
+            if options.rules != GUESS:
+                Rules.parse(options.rules)
         except RulesError as error:
             return "rules", str(error)
         return None

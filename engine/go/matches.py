@@ -17,7 +17,7 @@ from yomi.engine.go.descriptor import GAME
 from yomi.engine.go.game import GoGame, format_opening, new_game
 from yomi.engine.go.points import VertexError, format_color, square
 from yomi.engine.go.record_files import load_records
-from yomi.engine.go.rules import Rules
+from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.go.scoring import (
     MOVES_PER_POINT,
     GoReferee,
@@ -103,7 +103,7 @@ class GoMatches(MatchGame[GoGame]):
         size = rules["size"]
         if record.board != square(size):
             raise SgfError(f"a board of {record.board}, expected {size}x{size} (--size)")
-        game = record.game(moves)
+        game = record.game(moves, rules=PRESETS["chinese"])
         if game.setup or any(color != 1 + number % 2 for number, (color, _) in enumerate(game.moves)):
             raise SgfError("stones set up, or two moves in a row: expected moves in turn from an empty board")
         return format_opening(game)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.go.encodings import decode_sgf
-from yomi.engine.go.points import Board, HandicapError, fixed_handicap, square
+from yomi.engine.go.points import Board, HandicapError, square
+from yomi.engine.go.record_rules import Source
 from yomi.engine.go.scoring import komi_in_text, result_in_words
 from yomi.engine.go.sgf import GameRecord, Node, SgfError, escaped
 from yomi.engine.go.sgf_reader import each_sgf_game, read_board
@@ -104,7 +105,7 @@ def read_gib(data: bytes) -> GameRecord:
     """Read a record of Tygem. Raises SgfError if it has no moves."""
     text, notes = decode_sgf(data)
     fields = dict(_GIB_FIELD.findall(text))
-    record = GameRecord(square(_GIB_SIZE), notes=notes)
+    record = GameRecord(square(_GIB_SIZE), source=Source("Tygem"), notes=notes)
     record.black = _with_rank(record, "BR", *_split_rank(fields.get("GAMEBLACKNAME", "")))
     record.white = _with_rank(record, "WR", *_split_rank(fields.get("GAMEWHITENAME", "")))
     tags = f",{fields.get('GAMETAG', '')},{fields.get('GAMEINFOMAIN', '')},"
@@ -140,7 +141,7 @@ def read_ngf(data: bytes) -> GameRecord:
     size = _number(header[1]) if header[1].isdecimal() else _GIB_SIZE
     if not MIN_SIZE <= size <= MAX_SIZE:
         raise SgfError(f"board size {size}: expected {MIN_SIZE} to {MAX_SIZE}", Note("", 2))
-    record = GameRecord(square(size), notes=notes)
+    record = GameRecord(square(size), source=Source("Cyberoro"), notes=notes)
     record.white, record.black = (
         _with_rank(record, key, *_last_word(text)) for key, text in (("WR", header[2]), ("BR", header[3]))
     )
@@ -200,13 +201,12 @@ def _place_handicap(record: GameRecord, stones: int, line: int) -> None:
     """Set up handicap stones on the points of GTP's fixed_handicap, as the servers of these formats do."""
     if stones < 2:
         return
-    try:
-        points = fixed_handicap(stones, record.board)
-    except HandicapError as error:
-        record.notes.append(Note(f"handicap left out: {error}", line))
-        return
     record.handicap = stones
-    record.root.setup = [(BLACK, point) for point in points]
+    try:
+        record.place_handicap()
+    except HandicapError as error:
+        record.handicap = 0
+        record.notes.append(Note(f"handicap left out: {error}", line))
 
 
 def _add_move(record: GameRecord, node: Node, words: list[str], line: int, text: str) -> Node:

@@ -19,7 +19,7 @@ from yomi.engine.go.players.player import GoPlayer, board_symmetries
 from yomi.engine.go.points import Board, SetupError
 from yomi.engine.go.record_files import load_board, load_records
 from yomi.engine.go.reviewed_record import annotate
-from yomi.engine.go.rules import Rules
+from yomi.engine.go.rules import GUESS, Rules
 from yomi.engine.go.scoring import dead_stones, final_score
 from yomi.engine.go.sgf import GameRecord, SgfError
 from yomi.engine.options import Options
@@ -50,6 +50,7 @@ from yomi.engine.review_scans import (
 from yomi.native.go.board import NO_POINT, PASS
 
 PV_MOVES = 12  # of a line
+PLAIN_RULES = "chinese"  # which the analysts load before the first record
 
 
 @dataclass(slots=True)
@@ -89,7 +90,8 @@ def open_reviewer(options: Options, path: Path) -> GoReviewer:
     except (SgfError, SetupError) as error:
         raise ReviewError(str(error)) from None
     # Seconds are those of the whole machine.
-    return GoReviewer(make_analysts(options, None if options.seconds is None else 1, prompt=False), options)
+    plain = options.with_values({"rules": PLAIN_RULES}) if options.rules == GUESS else options
+    return GoReviewer(make_analysts(plain, None if options.seconds is None else 1, prompt=False), options)
 
 
 def only_size(net: str | None) -> int:
@@ -112,9 +114,11 @@ class GoReviewer:
     def __init__(self, analysts: Sequence[GoPlayer], options: Options) -> None:
         self.analysts = analysts
         self.options = options
+        # For records without rules; None to guess them.
+        self._rules = None if options.rules == GUESS else Rules.parse(options.rules)
 
     def read(self, path: str) -> list[LoadedGame]:
-        return load(path, Rules.parse(self.options.rules), self.options.komi)
+        return load(path, self._rules, self.options.komi)
 
     def length(self, loaded: LoadedGame) -> int:
         return loaded.positions
@@ -148,8 +152,8 @@ class GoReviewer:
         # A lead ends with the last stone.
         score = replace(GAME.score, mean_limit=record.board.area + abs(games[-1].komi))
         notes = list(record.notes)
-        if record.rules_text:
-            notes.append(Note(f"unknown rules '{record.rules_text}': reviewed under {games[-1].rules}"))
+        if record.rules_text and self._rules is not None:
+            notes.append(Note(f"unknown rules '{record.rules_text}': reviewed under {self._rules}"))
         if loaded.fault:
             notes.append(loaded.fault)
 
@@ -194,8 +198,7 @@ class GoReviewer:
         return annotated()
 
     def _replay(self, record: GameRecord) -> Iterator[GoGame]:
-        rules = Rules.parse(self.options.rules)
-        return record.replay(rules=rules, override_rules=record.rules is None, komi=self.options.komi)
+        return record.replay(rules=self._rules, override_rules=record.rules is None, komi=self.options.komi)
 
     def close(self) -> None:
         for analyst in self.analysts:
@@ -296,7 +299,7 @@ class LoadedGame:
     fault: Note | None  # why the line ends early; None if all of it can be played
 
 
-def load(path: str, rules: Rules, komi: float | None = None) -> list[LoadedGame]:
+def load(path: str, rules: Rules | None, komi: float | None = None) -> list[LoadedGame]:
     """Read the games of a file, and find how far their main lines can be played.
 
     A game whose first move cannot be played is left out, with a note in another game.

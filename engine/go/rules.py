@@ -135,6 +135,7 @@ class Rules:
 
 
 TERRITORY_KOMI = 6.5
+GUESS = "guess"  # value of the option `rules`: guess them from the record
 
 
 def _area(

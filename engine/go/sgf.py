@@ -6,6 +6,7 @@ rectangular, but only square ones can be played. Not supported: other games, and
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,16 @@ from sgfmill import sgf_grammar
 from yomi import __version__
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame, IllegalMove
-from yomi.engine.go.points import HANDICAP_KOMI, STANDARD, Board, HandicapError, SetupError, format_color
+from yomi.engine.go.points import (
+    HANDICAP_KOMI,
+    STANDARD,
+    Board,
+    HandicapError,
+    SetupError,
+    fixed_handicap,
+    format_color,
+)
+from yomi.engine.go.record_rules import CHINESE, Guess, Source, guess_rules
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.records import Note
 from yomi.engine.search.types import Counts
@@ -28,6 +38,7 @@ RULE_NAMES = {"japanese": "Japanese", "chinese": "Chinese", "aga": "AGA", "new-z
 
 SETUP_PROPERTIES = {"AB": BLACK, "AW": WHITE, "AE": EMPTY}
 COUNTS = "VN"  # yomi's property for the visits of the move's search: VN[cd:40][:2] for 40 visits of cd and 2 of a pass
+FIRST_MOVES = 20  # moves that must leave the points of missing handicap stones empty
 APPLICATION = "yomi"  # AP of yomi's records. Their komi is always in points.
 
 
@@ -80,8 +91,10 @@ class GameRecord:
     seconds: float | None = None  # main time of each side (TM)
     overtime: str = ""  # byo-yomi in words (OT)
     root: Node = field(default_factory=Node)
+    source: Source = field(default=Source(), compare=False)  # what suggests the rules if the record names none
     # Faults that the reader has tolerated. A file's first record has the faults of the whole file.
     notes: list[Note] = field(default_factory=list, compare=False)
+    _guess: Guess | None = field(default=None, compare=False, repr=False)
 
     def line(self, path: Sequence[int] = ()) -> Iterator[Node]:
         """Yield the nodes of one line from the root to its end.
@@ -115,7 +128,7 @@ class GameRecord:
         moves: int | None = None,
         path: Sequence[int] = (),
         *,
-        rules: Rules = PRESETS["chinese"],
+        rules: Rules | None = None,
         override_rules: bool = False,
         cut: bool = False,
         komi: float | None = None,
@@ -125,7 +138,7 @@ class GameRecord:
         Args:
             moves: None for all. Set-up stones before the next move are included.
             path: see `line`.
-            rules: rules for a record that names none.
+            rules: rules for a record that names none; None for a guess from the result, the server and the komi.
             override_rules: use `rules` for any record.
             komi: replaces the record's komi.
             cut: end the game before an unplayable move and add a note, instead of raising.
@@ -149,13 +162,14 @@ class GameRecord:
         self,
         path: Sequence[int] = (),
         *,
-        rules: Rules = PRESETS["chinese"],
+        rules: Rules | None = None,
         override_rules: bool = False,
         komi: float | None = None,
     ) -> Iterator[GoGame]:
         """Yield the game before each move of a line, and at its end: one object that changes in place.
 
-        Ko and suicide are not checked. The default komi is that of the rules, with handicap half a point.
+        A move that ko or suicide forbids is played, with a note. The default komi is that of the rules, with handicap
+        half a point. Assumed rules and komi get a note.
 
         Raises:
             SgfError: an impossible move or set-up, or the record names unknown rules.
@@ -164,11 +178,26 @@ class GameRecord:
             raise SgfError(
                 f"record has unknown rules '{line_of(self.rules_text)}': expected one of {', '.join(PRESETS)}"
             )
-        used = rules if override_rules or self.rules is None else self.rules
-        if komi is None:
-            komi = self.komi if self.komi is not None else (HANDICAP_KOMI if self.handicap >= 2 else used.komi)
+        guess = None
+        if rules is None and (override_rules or self.rules is None):
+            guess = self.guess()
+            rules = guess.rules
+        used = rules if rules is not None and (override_rules or self.rules is None) else self.rules
+        assert used is not None
+        if komi is None and self.komi is None:
+            komi = HANDICAP_KOMI if self.handicap >= 2 else used.komi
+            assumed = f"komi {komi:g}"
+        else:
+            assumed = ""
+        if guess is not None:
+            name = f"unknown rules '{line_of(self.rules_text)}'" if self.rules_text else "no rules (RU)"
+            both = f" and {assumed}" if assumed else ""
+            flags = "--rules (Python: rules=)" + (" and --komi change" if assumed else " changes")
+            self._note(f"{name}: {used} rules{both} assumed, because {guess.reason}. {flags} this")
+        elif assumed:
+            self._note(f"no komi (KM): {assumed} assumed. --komi changes this")
         try:
-            game = GoGame(self.board, used, komi)
+            game = GoGame(self.board, used, self.komi if komi is None else komi)
         except SetupError as error:
             raise SgfError(str(error)) from None
         nodes = list(self.line(path))
@@ -183,12 +212,60 @@ class GameRecord:
                 raise SgfError(f"move {played} of the record: {node.fault.text}", node.fault)
             if node.move:
                 try:
-                    game.play(*node.move, strict=False)
+                    if why := game.why_illegal(*node.move):
+                        name = f"{format_color(node.move[0])} {self.board.vertex(node.move[1])}"
+                        fault = f"move {played} of the record, {name}, is illegal ({why})"
+                        game.play(*node.move, strict=False)
+                        self._note(f"{fault}: played all the same")
+                    else:
+                        game.play(*node.move, strict=False)
                 except IllegalMove as error:
                     raise SgfError(f"move {played} of the record: {error}") from None
                 if node.side is not None:
                     game.turn_to(node.side)
         yield game
+
+    def guess(self) -> Guess:
+        """Return the likeliest rules, whatever the record names. The first call plays through the main line."""
+        if self._guess is None:
+            final = None
+            with contextlib.suppress(SgfError):
+                komi = CHINESE.komi if self.komi is None else self.komi
+                *_, final = self.replay(rules=CHINESE, override_rules=True, komi=komi)
+            self._guess = guess_rules(self.source, self.komi, self.result, final)
+        return self._guess
+
+    def _note(self, text: str) -> None:
+        """Add a note about the whole record, once."""
+        if (note := Note(text)) not in self.notes:
+            self.notes.append(note)
+
+    def place_handicap(self) -> None:
+        """Set up the handicap stones on the points of GTP's fixed_handicap. Raises HandicapError."""
+        points = fixed_handicap(self.handicap, self.board)
+        points.sort(key=lambda point: (-self.board.coordinates(point)[1], point))  # the order of the reader of SGF
+        self.root.setup = [(BLACK, point) for point in points]
+
+    def place_missing_handicap(self) -> None:
+        """Set up handicap stones that the record leaves out, with a note, unless Black plays them as moves."""
+        moves: list[tuple[int, int]] = []
+        for node in self.line():
+            if not moves and any(color == BLACK for color, _ in node.setup):
+                return
+            moves += [node.move] if node.move else []
+        if self.handicap < 2 or (moves and moves[0][0] == BLACK):
+            return
+        try:
+            points = fixed_handicap(self.handicap, self.board)
+        except HandicapError as error:
+            self._note(f"no handicap stones (AB): left out, {error}")
+            return
+        # Soon after the start, a handicap stone cannot have been captured.
+        if any(move in points for _, move in moves[:FIRST_MOVES]):
+            self._note(f"no handicap stones (AB) for HA[{self.handicap}]: moves are on their points, left out")
+            return
+        self.place_handicap()
+        self._note(f"no handicap stones (AB) for HA[{self.handicap}]: placed on the usual points")
 
     def to_sgf(self) -> str:
         """Return the record as SGF text.

@@ -18,6 +18,7 @@ from sgfmill import sgf_grammar
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.encodings import decode_sgf
 from yomi.engine.go.points import Board, square
+from yomi.engine.go.record_rules import Source
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import komi_in_text
 from yomi.engine.go.sgf import APPLICATION, SETUP_PROPERTIES, GameRecord, Node, SgfError, line_of
@@ -274,6 +275,7 @@ class _Reader:
             made[max(raw.parent, 0)].children.append(node)
             made.append(self._read_node(raw, node))
         record.notes = self._parser.notes
+        record.place_missing_handicap()
         return record
 
     def read_root(self) -> tuple[GameRecord, Node]:
@@ -283,7 +285,6 @@ class _Reader:
         record = GameRecord(self._board)
         record.black, record.white = _text(raw, "PB"), _text(raw, "PW")
         record.result, record.date, record.overtime = _text(raw, "RE"), _text(raw, "DT"), _text(raw, "OT")
-        record.komi = self._read_komi(raw)
         handicap, seconds = _number(raw, "HA"), _number(raw, "TM")
         record.handicap = int(handicap) if handicap is not None and handicap >= 2 else 0
         is_text = seconds is not None and math.isnan(seconds)
@@ -292,6 +293,7 @@ class _Reader:
         record.rules = Rules.named(name) if name else None
         if record.rules is None:
             record.rules_text = name  # `replay` raises if the rules are needed; a viewer may not need them
+        self._read_komi(raw, record, is_even=not handicap)
         last = self._read_node(raw, record.root)
         for key in ROOT_PROPERTIES:
             if not (key == "TM" and is_text):
@@ -322,13 +324,15 @@ class _Reader:
             raise self._error(raw, "SZ", f"board size {text}: expected {MIN_SIZE} to {MAX_SIZE}")
         return Board(width, height)
 
-    def _read_komi(self, raw: RawNode) -> float | None:
-        """Return the komi in points; see `komi_in_points`."""
+    def _read_komi(self, raw: RawNode, record: GameRecord, *, is_even: bool) -> None:
+        """Store the komi in points (see `komi_in_points`), and what else suggests rules."""
+        places = " ".join(_unescaped(value) for key in ("AP", "PC", "SO") for value in raw.properties.get(key, []))
+        record.source = Source(places)
         key = "KM" if "KM" in raw.properties else "KO"  # KO: records of the Nihon Ki-in
         text = _text(raw, key).strip()
         if not text:
-            return None
-        komi = komi_in_text(text)
+            return
+        komi = written = komi_in_text(text)
         applications = [_unescaped(value) for value in raw.properties.get("AP", [])]
         is_fox = any(name in application for name in HUNDREDTHS for application in applications)
         is_fox |= all(name in raw.properties for name in FOX_PROPERTIES)
@@ -338,8 +342,12 @@ class _Reader:
             komi = komi_in_points(komi, is_fox=is_fox)
         if komi is None or abs(komi) > MAX_KOMI:
             self._note(raw, key, f"{_shown(key, text)}: not a komi, the default is used")
-            return None
-        return komi
+            return
+        if komi == 0 and is_fox and is_even:  # Fox leaves the komi of even games out
+            self._note(raw, key, f"{_shown(key, text)} of an even game of Fox: the usual komi is used")
+            return
+        record.komi = komi
+        record.source = Source(places, komi_in_stones=written is not None and komi not in (written, written / 100))
 
     def _read_node(self, raw: RawNode, node: Node) -> Node:
         """Read a node, and return the node that its children follow: two moves in one node become two nodes."""

@@ -19,7 +19,7 @@ from yomi.engine.go.record_files import load_record
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import final_score, removed_stones
 from yomi.engine.go.sgf import SgfError, to_sgf
-from yomi.engine.options import Options, Value
+from yomi.engine.options import TABLE, Options, Value
 from yomi.engine.players.request import Decision
 from yomi.engine.records import report_notes
 from yomi.engine.screen import has_colors
@@ -180,7 +180,7 @@ def open_terminal(player: GoPlayer, game: GoGame, args: Namespace, advice: Mappi
 def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, str]]:
     """Return the game that `yomi play go` starts with. A record sets the options' size and komi."""
     if args.resume is not None:
-        return _load(args.resume, options)
+        return _load(args.resume, options, "rules" in vars(args))
     game = new_game(options)
     if args.handicap:
         try:
@@ -192,19 +192,20 @@ def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, st
     return game, ("", "")
 
 
-def _load(path: str, options: Options) -> tuple[GoGame, tuple[str, str]]:
+def _load(path: str, options: Options, has_rules: bool) -> tuple[GoGame, tuple[str, str]]:
     """Return the first game of a file, with its own size, komi and, if it names them, rules."""
     try:
         record = load_record(path)
     except SgfError as error:
         raise OptionError(f"--resume {path}: {error}") from None
-    report_notes(log.warning, path, record.notes)
     if record.result:
         text = tr("the game has ended ({ending}), expected one that has not", ending=record.result)
         raise OptionError(f"--resume {path}: {text}")
     try:
-        game = record.game(rules=Rules.parse(options.rules), override_rules=record.rules is None)
+        rules = Rules.parse(options.rules) if has_rules or options.rules != TABLE["rules"].default else None
+        game = record.game(rules=rules, override_rules=record.rules is None)
     except SgfError as error:
         raise OptionError(f"--resume: {error}") from None
+    report_notes(log.warning, path, record.notes)
     options.size, options.height, options.komi = game.board.width, game.board.height, game.komi
     return game, (record.black, record.white)

@@ -7,6 +7,7 @@ import pytest
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.points import square
 from yomi.engine.go.record_files import each_record, load_board, looks_like_gib, looks_like_ngf, read_gib, read_ngf
+from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import SgfError
 from yomi.native.go.board import PASS
 
@@ -102,7 +103,7 @@ def test_a_record_of_cyberoro() -> None:
 
 def test_faults_are_notes() -> None:
     record = read_gib(GIB.replace("STO 0 3 2 3 15", "STO 0 3 2 3 19").replace("\\GE\n", "").encode())
-    assert len(record.game(cut=True).moves) == 1
+    assert len(record.game(cut=True, rules=PRESETS["korean"]).moves) == 1
     assert [str(note) for note in record.notes] == [
         "the text ends without \\GE: moves may be missing",
         "line 12: move 2 of the record: 'STO 0 3 2 3 19': expected a move on a 19x19 board: read up to there",

@@ -75,7 +75,7 @@ def test_a_board_that_is_not_square(tmp_path: Path) -> None:
 
 
 def test_a_game_of_go_is_reviewed_up_to_a_move_that_cannot_be_played(tmp_path: Path) -> None:
-    annotated = go_review("(;SZ[5];B[cc];W[bb];B[cc]C[again];W[dd])", tmp_path)
+    annotated = go_review("(;SZ[5]KM[7.5];B[cc];W[bb];B[cc]C[again];W[dd])", tmp_path)
     assert [move.text for move in annotated.review.moves] == ["C3", "B4"]
     (note,) = annotated.review.notes
     assert str(note) == "move 3 of the record: illegal move B C3: occupied: reviewed up to there"
