@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 300.0) -> None:
     """Return as soon as a condition holds; a test in which it never does fails."""
     end = time.monotonic() + seconds
     while not condition():
@@ -25,7 +25,7 @@ def in_background(function: Callable[..., T], *arguments: object) -> Callable[[]
     thread.start()
 
     def wait() -> T:
-        thread.join(120)
+        thread.join(300)
         assert results, "no result"
         return results[0]
 

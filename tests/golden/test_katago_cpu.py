@@ -39,6 +39,7 @@ def run(evaluator: Any, row: dict[str, Any]) -> RawOutputs:
     return raw
 
 
+@pytest.mark.slow
 def test_reference_outputs_from_two_threads() -> None:
     rows = reference("reference.jsonl.gz")
     evaluators = {size: load_go(path_of(NETWORK), size) for size in {row["boardXSize"] for row in rows}}

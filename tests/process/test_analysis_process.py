@@ -16,6 +16,8 @@ from tests.process.analysis_fuzz import random_line
 from tests.process.engine_process import PipedProcess
 from tests.shared_data import shared_path
 
+pytestmark = pytest.mark.slow
+
 ENGINE = ("yomi", "analysis", "--evaluator", "uniform", "--size", "9", "--workers", "1", "--memory", "64M")
 QUERY: dict[str, Any] = {"moves": [], "rules": "tromp-taylor", "komi": 7, "boardXSize": 9, "boardYSize": 9}
 NETWORK = "g170-b6c96-s175395328-d26788732.bin.gz"

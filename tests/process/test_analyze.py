@@ -5,9 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.process.engine_process import PATIENCE, ROOT
 from yomi.engine.go.record_files import load_record
 from yomi.engine.shogi.records.files import load_records
+
+pytestmark = pytest.mark.slow
 
 SGF = "(;GM[1]SZ[9]KM[7]RU[Tromp-Taylor];B[ee];W[cc];B[gg];W[gc];B[cg];W[ec])"
 MATE = "sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1 moves 5i4h 5a4a\n"  # a gold at 5b mates

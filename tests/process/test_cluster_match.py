@@ -20,6 +20,7 @@ from yomi.engine.cli.main import main
 from yomi.engine.matches.results import JOURNAL_NAME, GameResult, MatchJournal, read_journal
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (the extra cluster)"),
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not list its processes there"),
     pytest.mark.filterwarnings("ignore"),  # Ray leaves sockets and processes to the end of the process

@@ -27,6 +27,8 @@ from yomi.engine.jobs import RUN_NAME, read_run
 from yomi.engine.matches import units as match_units
 from yomi.engine.matches.results import JOURNAL_NAME, read_journal
 
+pytestmark = pytest.mark.slow
+
 PLAYERS = [scripted("usi", conduct) for conduct in ("fine", "resign", "declare")]
 # Times in journals, CSA, KIF and SGF
 TIMES = re.compile(

@@ -18,6 +18,8 @@ from tests.process.gtp_process import GtpProcess
 from tests.process.usi_process import UsiProcess
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
+pytestmark = pytest.mark.slow
+
 IN_TIME = 60.0
 DRIVER = """
 int cuInit(unsigned flags) { return 0; }

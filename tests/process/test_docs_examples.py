@@ -7,12 +7,16 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests import prose
 from tests.process.engine_process import PipedProcess
 from yomi import __version__
 from yomi.engine.go.analysis.session import ACTIONS
 from yomi.engine.go.gtp.codec import COMMANDS as GTP
 from yomi.engine.shogi.usi.session import COMMANDS as USI
+
+pytestmark = pytest.mark.slow
 
 REFERENCE = prose.ROOT / "docs" / "reference"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -9,6 +9,8 @@ import pytest
 from tests.process.gtp_process import GtpProcess
 from tests.process.usi_process import UsiProcess
 
+pytestmark = pytest.mark.slow
+
 FAULTY = "tests.process.faulty_engine"
 FAULTS = ["raise", "nan", "hang"]
 IN_TIME = 60.0

@@ -11,6 +11,8 @@ from tests.process.gtp_fuzz import make_files, run_engine
 from tests.process.gtp_process import GtpProcess
 from yomi.engine.go.descriptor import GAME
 
+pytestmark = pytest.mark.slow
+
 ENGINE = ("yomi", "gtp", "--evaluator", "uniform", "--size", "9", "--workers", "1", "--memory", "64M", "--seed", "1")
 
 
@@ -61,19 +63,6 @@ def test_analysis_stops_at_once(engine: GtpProcess) -> None:
         while engine.line():
             assert time.monotonic() < end
         assert engine.answer() == "=8 yomi"
-
-
-def test_a_move_within_its_time(engine: GtpProcess) -> None:
-    """The machine may be busy: one of twenty."""
-
-    def once() -> float:
-        start = time.monotonic()
-        assert engine.ask("genmove b").startswith("= ")
-        return time.monotonic() - start
-
-    engine.ask("time_settings 0 1 1")
-    assert any(once() < 1 for _ in range(20))
-    engine.ask("time_settings 0 1 0")
 
 
 def test_interrupt(engine: GtpProcess) -> None:

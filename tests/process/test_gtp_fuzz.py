@@ -13,6 +13,7 @@ def test_handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_session(10_000, seed=20)
 
 
+@pytest.mark.slow
 def test_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make_files(tmp_path)

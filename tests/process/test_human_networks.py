@@ -17,6 +17,8 @@ from tests.process.test_analysis_process import Client
 from yomi.nets.katago.network import Activation
 from yomi.nets.katago.write import write_network
 
+pytestmark = pytest.mark.slow
+
 QUERY: dict[str, Any] = {"moves": [], "rules": "japanese", "komi": 6.5, "boardXSize": 9, "boardYSize": 9}
 QUERY |= {"maxVisits": 2, "includePolicy": True}
 # The same answer to the same query.

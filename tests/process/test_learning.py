@@ -20,6 +20,8 @@ from yomi.nets.data.shards import check_shard, open_dataset
 from yomi.nets.katago.file import read_network
 from yomi.nets.metadata import feature_set
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("torch")
 
 SIZE = 3

@@ -30,6 +30,7 @@ from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (the extra cluster)"),
     pytest.mark.filterwarnings("ignore"),  # Ray leaves sockets and processes to the end of the process
 ]

@@ -31,6 +31,8 @@ from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION
 from yomi.nets.settings import OptionError, make_settings
 
+pytestmark = pytest.mark.slow
+
 GO = GAMES["go"]
 SETTINGS = {
     "search": "puct",

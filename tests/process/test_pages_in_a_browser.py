@@ -29,6 +29,8 @@ from yomi.engine.shogi.descriptor import GAME as SHOGI
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi
 
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
 BOARD = Board(19, 19)
 MOVES = 250
 SCREENS = {"desktop": (1280, 900), "phone": (390, 844)}

@@ -13,6 +13,8 @@ from tests.process.usi_process import UsiProcess
 from yomi.engine.evaluators.devices import find_fault
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
+pytestmark = pytest.mark.slow
+
 DEVICE = "webgpu:software"
 BACKEND = r"\(WebGPU, [^,]+, a software adapter, fp32\)"
 SHADERS = 240.0  # seconds until the first move: the driver compiles shaders on the processor

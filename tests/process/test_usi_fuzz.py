@@ -9,6 +9,7 @@ def test_handlers() -> None:
     run_session(4000, seed=20)
 
 
+@pytest.mark.slow
 def test_process() -> None:
     run_engine(1000, 21, ["tests.process.fake_usi_engine"])
 

@@ -146,7 +146,7 @@ def test_no_info_follows_an_answer() -> None:
 @pytest.mark.parametrize("go", ["", "go infinite", "go ponder byoyomi 100", "go byoyomi 60000", "go mate infinite"])
 @pytest.mark.parametrize("how", ["quit", "close"])
 def test_the_end_comes_within_a_second(go: str, how: str) -> None:
-    """The machine may be busy: one of five has its answer in this time."""
+    """The machine may be busy: one of twenty has its answer in this time."""
     assert GRACE + PATIENCE < 1
 
     def once() -> int:
@@ -164,7 +164,7 @@ def test_the_end_comes_within_a_second(go: str, how: str) -> None:
             assert rest.endswith("\n") or not rest
             return len(answers(rest))
 
-    assert any(once() == bool(go) for _ in range(5))
+    assert any(once() == bool(go) for _ in range(20))
 
 
 @pytest.mark.parametrize("how", ["quit", "close"])

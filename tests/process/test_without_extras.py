@@ -11,6 +11,8 @@ import pytest
 
 from tests.process.engine_process import ROOT
 
+pytestmark = pytest.mark.slow
+
 START = """
 import sys
 

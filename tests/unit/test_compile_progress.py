@@ -141,6 +141,7 @@ def test_lines_elsewhere_are_two_if_it_is_quick(fake_compiler: Path) -> None:
     assert not precompile.is_compiled("go-more")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "games"), [("go", ["go"]), ("all", ["go", "shogi"]), ("", ["go", "shogi"])])
 def test_setup_compiles_a_game(
     words: str, games: list[str], fake_compiler: Path, capsys: pytest.CaptureFixture[str]
@@ -155,6 +156,7 @@ def test_setup_compiles_a_game(
     assert capsys.readouterr() == (captured.out.replace("ready to play", "everything is compiled"), "")
 
 
+@pytest.mark.slow
 def test_what_the_first_game_does_not_need_is_compiled_in_the_background(fake_compiler: Path) -> None:
     lines: list[str] = []
     GO.compile(lines.append, everything=False)
@@ -162,7 +164,7 @@ def test_what_the_first_game_does_not_need_is_compiled_in_the_background(fake_co
     wait_until(lambda: precompile.is_compiled("go-more"))
     assert len(lines) == 2
     (process,) = precompile._background
-    assert process.wait(10.0) == 0
+    assert process.wait(300.0) == 0
 
 
 @pytest.mark.parametrize(

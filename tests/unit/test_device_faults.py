@@ -25,7 +25,7 @@ FAULTS = ("lost", "memory", "nan", "hang", "driver")
 GAMES = 20 if os.environ.get("YOMI_EVERY_STATE") else 4  # of each fault
 MOVES, VISITS = 8, 24
 HANG, HANGS = 0.2, 1.0  # seconds: after which a device is given up, and that it hangs
-IN_TIME = 20.0  # seconds for a move on a busy machine; a lost game would wait for ever
+IN_TIME = 300.0  # seconds for a move on a busy machine; a lost game would wait for ever
 
 
 class Plan:

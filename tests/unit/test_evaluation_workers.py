@@ -338,7 +338,7 @@ def test_what_ends_the_start_ends_every_worker(comes: str) -> None:
     def build() -> ScriptedEvaluator:
         threads.append(threading.current_thread())
         begun.wait(60)
-        stopped.append(stop_making.get().wait(10))
+        stopped.append(stop_making.get().wait(300))
         time.sleep(0.2)  # longer than a worker that hangs is waited for
         raise EvaluatorError("stopped")
 

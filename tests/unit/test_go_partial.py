@@ -55,6 +55,7 @@ def by_patterns(batch: Batch, row: int) -> Any:
     return weights / weights.sum()
 
 
+@pytest.mark.slow
 def test_what_is_made_of_a_part() -> None:
     nothing, black, points = np.zeros((2, 0), np.float32), np.float32([[0.5], [0.5]]), np.float32([[10.0], [10.0]])
     policy = np.random.default_rng(1).standard_normal((2, SIZE**2)).astype(np.float32)

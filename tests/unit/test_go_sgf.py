@@ -564,6 +564,7 @@ def test_deep_trees_need_no_recursion() -> None:
     assert list(read_sgf(record.to_sgf()).line())[-1].comment == "end"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tom-9d.sgfs.xz", "tygem-9d-2011.sgfs.xz"])
 def test_games_of_servers(name: str) -> None:
     with lzma.open(shared_path("data", "go", name)) as lines:
@@ -656,6 +657,7 @@ def test_the_size_of_a_file(tmp_path: Path) -> None:
         load_board(path)
 
 
+@pytest.mark.slow
 def test_files_of_many_variations_take_little_memory() -> None:
     variations = 10_000
     text = "(;GM[1]SZ[19]" + "(;B[dd];W[pp])" * variations + ")"

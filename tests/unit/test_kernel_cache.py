@@ -307,6 +307,7 @@ def test_kernels_of_a_folder_that_cannot_be_written_are_used(
     assert (spare / "kernels" / "tree-1" / "a.nbi").read_text() == "new"
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_kernels_work_nevertheless(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -381,6 +382,7 @@ print(records[0]["number"])
 }
 
 
+@pytest.mark.slow
 def test_an_edit_of_a_game_outside_this_package_counts(tmp_path: Path) -> None:
     for name, text in OUTSIDE.items():
         (tmp_path / name).write_text(text)
@@ -412,7 +414,7 @@ def test_of_two_starts_at_once_one_compiles(tmp_path: Path, monkeypatch: pytest.
     compiled: list[str] = []
 
     def compile_slowly(what: str, groups: list[str], report: Any) -> None:
-        wait_until(lambda: bool(lines), 10.0)
+        wait_until(lambda: bool(lines), 300.0)
         compiled.append(what)
         for group in groups:
             precompile.mark_of(group).touch()
@@ -422,7 +424,7 @@ def test_of_two_starts_at_once_one_compiles(tmp_path: Path, monkeypatch: pytest.
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20.0)
+        thread.join(300.0)
     assert compiled == ["go"]
     assert lines == ["another start compiles the engine for go: waiting for it"]
 
@@ -437,6 +439,7 @@ def is_alive(process: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not list processes in /proc")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_start_that_is_ended_leaves_no_process(number: int, tmp_path: Path) -> None:
@@ -445,12 +448,12 @@ def test_a_start_that_is_ended_leaves_no_process(number: int, tmp_path: Path) ->
     children: list[int] = []
     parent = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.DEVNULL)
     try:
-        wait_until(lambda: len(children_of(parent.pid)) == 2, 30.0)
+        wait_until(lambda: len(children_of(parent.pid)) == 2, 300.0)
         children = children_of(parent.pid)
-        wait_until(lambda: len(list(tmp_path.rglob("*.nbc"))) > 0, 180.0)  # they are at work
+        wait_until(lambda: len(list(tmp_path.rglob("*.nbc"))) > 0, 300.0)  # they are at work
         parent.send_signal(number)
-        parent.wait(10.0)
-        wait_until(lambda: not any(is_alive(child) for child in children), 10.0)
+        parent.wait(300.0)
+        wait_until(lambda: not any(is_alive(child) for child in children), 300.0)
     finally:
         parent.kill()
         for child in children:

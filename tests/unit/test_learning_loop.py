@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.test_learning_store import played
+from tests.waiting import wait_until
 from yomi.engine.cli.games import GAMES
 from yomi.engine.learning.figures import Figures
 from yomi.engine.learning.journal import NAME, Journal
@@ -79,9 +80,7 @@ def test_self_play_goes_on_during_gate_and_ladder_up_to_two_generations_ahead(tm
     def match(*_: Any) -> DuelScore:
         if not after:
             before.append(made.store.rows)
-            end = time.monotonic() + 20.0
-            while not any("waits for" in line for line in said) and time.monotonic() < end:
-                time.sleep(0.01)
+            wait_until(lambda: any("waits for" in line for line in said))
             after.append(made.store.rows)
         return PLAYED
 

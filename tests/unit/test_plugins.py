@@ -281,18 +281,18 @@ def test_sessions_of_a_shared_device_compute_one_at_a_time(
 
     def slow(binding: Any, options: Any) -> None:
         is_in.set()
-        assert may_go.wait(10)
+        assert may_go.wait(300)
         real(binding, options)
 
     monkeypatch.setattr(session._session, "run_with_iobinding", slow)
     first = threading.Thread(target=session.run, args=(1,))
     second = threading.Thread(target=lambda: (other.run(1), ended.set()))
     first.start()
-    assert is_in.wait(10)
+    assert is_in.wait(300)
     second.start()
     assert not ended.wait(0.05)
     may_go.set()
-    assert ended.wait(10)
+    assert ended.wait(300)
     first.join()
     second.join()
 

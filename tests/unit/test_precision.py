@@ -356,6 +356,7 @@ def test_a_message_about_a_shogi_network_names_no_board(capsys: pytest.CaptureFi
     assert capsys.readouterr().err.startswith(f"yomi: {INFO.source_file}: fp32 by scripted kernels")
 
 
+@pytest.mark.slow
 def test_the_verdict_on_our_network_for_go_still_holds() -> None:
     net = str(default_network("go"))
     reference, candidate = (load_go(net, 9, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
@@ -363,6 +364,7 @@ def test_the_verdict_on_our_network_for_go_still_holds() -> None:
     assert compare(recorded, candidate).is_enough
 
 
+@pytest.mark.slow
 def test_the_verdict_on_our_network_for_shogi_still_holds() -> None:
     net = str(default_network("shogi"))
     reference, candidate = (load_shogi(net, "cpu", "auto", 1, name) for name in ("fp32", "auto"))

@@ -202,7 +202,7 @@ def test_batches_of_several_threads_come_in_order(tmp_path: Path) -> None:
 
     def make(batch: Batch) -> bytes:
         if batch.step == 3:  # the others overtake it
-            assert slow.wait(10)
+            assert slow.wait(300)
         elif batch.step == 5:
             slow.set()
         elif batch.step == 37:

@@ -134,6 +134,7 @@ def test_exchanges(sfen: str, square: str, loss: int, effects: np.void) -> None:
     assert int(effects["loss"][number]) == loss
 
 
+@pytest.mark.slow
 def test_colors_are_alike(effects: np.void) -> None:
     for seed in range(3):
         for board in list(walk(seed, 150))[::7]:

@@ -327,11 +327,11 @@ def test_numbers_without_end() -> None:
 
 
 def test_long_lines_take_no_time() -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()  # of this process alone: the machine may be busy
     for line in (f"   6 a{' ' * 200_000}b", f"**対局 {' ' * 200_000}b", f"まで{'先手' * 100_000}", f"▲{' ' * 200_000}"):
         read_records(KIF_TEXT.replace("まで5手で", f"{line}\nまで5手で"), cut=True)
         read_records(FLOODGATE.replace("'*a comment", f"'{line}\n{line}"))
-    assert time.perf_counter() - begin < 20.0
+    assert time.process_time() - begin < 20.0
 
 
 def test_bookmarks_are_kept() -> None:

@@ -36,6 +36,7 @@ def lines(path: Path) -> list[str]:
     return sorted(path.read_text(encoding="utf-8").splitlines())
 
 
+@pytest.mark.slow
 def test_a_duel_finds_the_better_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["duel", *BOARD, "--out", str(tmp_path / "visits"), "--games", "400", "--sprt", "0,100"]
     command += ["--first", "visits=100", "--second", "visits=2"]
@@ -50,6 +51,7 @@ def test_a_duel_finds_the_better_settings(tmp_path: Path, capsys: pytest.Capture
     assert share < 45.0
 
 
+@pytest.mark.slow
 def test_games_depend_on_nothing_but_their_number() -> None:
     terms = DuelConfig((20, 20), seed=3, opening_moves=3)
     tasks = [DuelTask(number, ({"c_puct": 0.5 + 0.01 * number}, {})) for number in range(8)]
