@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -170,11 +171,15 @@ class GoReviewer:
                 PV_MOVES,
                 lambda index, move, best: are_mirrored(games[index], move, best),
             )
+            moves = with_noise(moves, score.mean_limit)
+            if games[-1].is_over and moves:
+                # The rules count the last position, perhaps with dead stones: no search gave its score.
+                moves[-1] = replace(moves[-1], noise=math.inf)
             review = Review(
                 game=GAME.name,
                 score=score,
                 engine=self.analysts[0].description,
-                moves=with_noise(moves, score.mean_limit),
+                moves=moves,
                 opinions=opinions,
                 names={BLACK: record.black, WHITE: record.white},
                 result=record.result,

@@ -112,7 +112,12 @@ def test_dead_stones_are_taken_off_where_players_agree_on_them(
 ) -> None:
     monkeypatch.setattr("yomi.engine.go.review.dead_stones", lambda game, owners: {square(5).parse_vertex("A5")})
     annotated = go_review(f"(;GM[1]SZ[5]KM[0]RU[{rules}];B[cc];W[aa];B[];W[])", tmp_path)
-    assert annotated.review.opinions[-1].score_for(BLACK) == score
+    review = annotated.review
+    assert review.opinions[-1].score_for(BLACK) == score
+    kept = dataclasses.replace(review.opinions[-1], winrate=1.0 - review.opinions[-2].winrate, score=40.0)
+    last = dataclasses.replace(review.moves[-1], after=kept, before=dataclasses.replace(review.opinions[-2], best=0))
+    assert last.score_loss == 38.5, "the score of the rules, not of a search"
+    assert review.class_of(last) == ""
 
 
 def test_a_second_review_replaces_the_first(tmp_path: Path) -> None:
