@@ -20,7 +20,7 @@ from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 pytestmark = pytest.mark.slow
 
-IN_TIME = 60.0
+IN_TIME = 300.0
 DRIVER = """
 int cuInit(unsigned flags) { return 0; }
 int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
@@ -63,6 +63,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     lost.unlink()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LD_LIBRARY_PATH", str(folder))
+        patch.setenv("PYTHONPATH", os.pathsep.join((str(folder), str(ROOT))))  # the current folder does not count
         patch.setenv("YOMI_CACHE_DIR", str(folder / "cache"))  # without compiled kernels: they must not be waited for
         yield folder
 
@@ -133,10 +134,9 @@ def test_the_terminal(broken: Path, nets: dict[str, str], command: str) -> None:
     found = subprocess.run(
         [sys.executable, "-m", "yomi", *words],
         cwd=broken,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=IN_TIME,
         check=False,
     )
     assert time.monotonic() - begin < IN_TIME

@@ -16,6 +16,8 @@ from yomi import language
 from yomi.engine.go.terminal import japanese_result
 from yomi.engine.shogi.records.files import load_records
 
+pytestmark = pytest.mark.slow
+
 COMPILING = 400
 """Seconds that a first start may take on a busy machine."""
 LANGUAGES = ("YOMI_LANGUAGE", "LANGUAGE", "LC_ALL", "LC_MESSAGES")

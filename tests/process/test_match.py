@@ -17,6 +17,8 @@ from yomi.engine.matches.results import JOURNAL_NAME, GameResult, read_journal, 
 from yomi.engine.play import FAILURE, ILLEGAL, TIME
 from yomi.engine.shogi.records.files import load_records
 
+pytestmark = pytest.mark.slow
+
 FINE, FINE_USI = scripted("gtp", "fine"), scripted("usi", "fine")
 FAST = ("--byoyomi", "60", "--timeout", "5", "--at-once", "8", "--games", "2")
 """Time enough for engines that are only slow on a busy machine; those that are late or hang have their own limits."""

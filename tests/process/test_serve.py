@@ -21,6 +21,8 @@ import pytest
 from tests.process.engine_process import ROOT
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("fastapi", reason="the extra web is not installed")
 PATIENCE = 300.0  # seconds until a server has compiled and answers
 SIDES = ("both", "white")

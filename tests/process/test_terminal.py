@@ -18,6 +18,8 @@ from yomi.engine.go.record_files import load_record
 from yomi.engine.screen import BLACK_INK, CLEAR, LAST, WHITE_INK, WOOD
 from yomi.engine.shogi.records.files import load_records
 
+pytestmark = pytest.mark.slow
+
 COMPILING = 400
 """Seconds that a first start may take on a busy machine."""
 

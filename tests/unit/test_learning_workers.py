@@ -19,6 +19,8 @@ from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 from yomi.nets.settings import make_settings
 
+pytestmark = pytest.mark.slow
+
 
 def take_often(processes: ProcessWorkers) -> None:
     for _ in range(1000):

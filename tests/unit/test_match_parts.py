@@ -291,6 +291,7 @@ def test_a_match_with_more_games_has_the_openings_of_one_with_so_many(game: str)
     assert make_openings(argparse.Namespace(openings="policy", games=4), kind, {}, more) == more
 
 
+@pytest.mark.slow
 def test_a_longer_match_does_with_the_openings_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     settings = argparse.Namespace(openings="policy", opening_moves=1, opening_seed=1, opening_net=None, size=2, games=2)
     first = make_openings(settings, GAMES["go"], {})

@@ -130,6 +130,7 @@ def test_corrupted_data_are_refused(suffix: str, tmp_path: Path) -> None:
             read_network(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", COMPRESSORS)
 def test_a_bomb_is_refused(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"net.bin{suffix}"

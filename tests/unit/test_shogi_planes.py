@@ -77,6 +77,7 @@ def test_planes_and_labels_are_dlshogis(extras: int) -> None:
         check(board, extras)
 
 
+@pytest.mark.slow
 def test_planes_and_labels_of_book_lines_are_dlshogis(extras: int) -> None:
     lines = shared_path("data", "shogi", "taya36.sfen").read_text().splitlines()
     for line in lines[::12]:

@@ -141,6 +141,7 @@ def middle_game() -> ShogiGame:
     return game
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("value", "policy"), [(128, 128), (384, 256)])
 def test_the_forward_pass_is_that_of_plain_numbers(value: int, policy: int) -> None:
     tensors = random_tensors(1, value, policy)

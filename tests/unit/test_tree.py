@@ -516,6 +516,7 @@ def test_a_tree_is_dropped_where_it_no_longer_applies(change: str) -> None:
     check_tree(search)
 
 
+@pytest.mark.slow
 def test_variances_are_right_after_millions_of_visits() -> None:
     search = new_search(UniformEvaluator(1), 5)
     search.set_position(new_game(5))

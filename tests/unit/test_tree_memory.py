@@ -182,6 +182,7 @@ def test_no_two_locks_share_a_cache_line() -> None:
     assert len(set((places // arrays.CACHE_LINE).tolist())) == len(tree.nodes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 4])
 @pytest.mark.parametrize("kind", ["uniform", "scripted", "rollouts"])
 def test_many_workers_leave_a_tree_that_hangs_together(kind: str, workers: int) -> None:

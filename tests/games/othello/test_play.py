@@ -25,6 +25,7 @@ from yomi.engine.players.request import Request
 from yomi.nets.errors import NetworkError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_small_endgames_are_solved(size: int, make: Any) -> None:
     player, rng = make("bare", size=size, visits=4000), np.random.default_rng(size)
