@@ -49,7 +49,6 @@ WITHOUT_KERNELS = (
         "kernel_groups.py",
         "build_kernels.py",
         "levels.py",
-        "speed.py",
         "typecheck.py",
         "debug_kernels.py",
     ),
@@ -103,7 +102,7 @@ def _processor() -> str:
     return f"{name or llvm.get_host_cpu_name()} {llvm.get_process_triple()} {used}"
 
 
-# File with `native` or a level: the winner of a comparison of native kernels with the level's.
+# File that exists once kernels for this exact processor are compiled beside packaged ones.
 CHOICE = CACHE_DIRECTORY / f"faster-kernels-{kernel_facts('others')['sources']}"
 # Processor level that kernels are compiled for; None for this exact processor.
 LEVEL = _choose_level()

@@ -11,8 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,6 @@ from yomi.nets.installation import EXTRA_OF, extra_command, pip_command
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.devices import Device
-    from yomi.native.inventory import Kept
 
 USAGE = "yomi doctor"
 EPILOG = """\
@@ -108,7 +106,6 @@ def kernels() -> Iterator[Finding]:
         import numba
 
         from yomi.native.forward.emit import HAS_DOT_PRODUCTS, HAS_PAIRS, WIDTH, has_tiles
-        from yomi.native.inventory import inventory
     except CompileError as error:
         yield ERROR, str(error)
         return
@@ -120,7 +117,7 @@ def kernels() -> Iterator[Finding]:
         )
         return
     yield OK, f"numba {numba.__version__}, llvmlite {_version('llvmlite')}"
-    yield from compiled_kernels(inventory())
+    yield from compiled_kernels()
     products = tr("int16, without VNNI") if HAS_PAIRS else "fp32"
     if HAS_DOT_PRODUCTS:
         products = tr("int16 (transformers: int8), with VNNI")
@@ -135,48 +132,28 @@ def kernels() -> Iterator[Finding]:
 PARTS = {"alphabeta": "alpha-beta", "more": "other networks and evaluators", "learning": "learning"}
 
 
-def compiled_kernels(found: Sequence[Kept]) -> Iterator[Finding]:
+def compiled_kernels() -> Iterator[Finding]:
+    from yomi.native.inventory import size_of, unused_kernels
     from yomi.native.jit import CACHE_DIRECTORY
     from yomi.native.kernel_groups import NAMES
+    from yomi.native.precompile import is_compiled
 
-    sizes = {kept.path.name: kept.size for kept in found}
-    for name, groups in NAMES.items():
-        marks = [kept for kept in found if kept.is_mark and kept.name in groups]
-        used = [kept for kept in marks if not kept.reason]
+    for name in NAMES:
         game, _, part = name.partition("-")
         title = tr("kernels for {game}", game=game) + (f" ({tr(PARTS[part])})" if part else "")
-        if len(used) == len(groups):
-            folders = {str(folder) for kept in used for folder in kept.content.get("folders", ())}
-            size = _megabytes(sum(sizes.get(folder, 0) for folder in folders))
-            yield OK, tr("{title}: compiled {date}, {size}", title=title, date=_date(used[-1].time), size=size)
-            continue
-        stale = [kept for kept in marks if kept.reason]
-        state = tr("not compiled yet")
-        if stale:
-            state = tr("out of date ({reason}, {date})", reason=stale[-1].reason, date=_date(stale[-1].time))
-        yield MISSING, tr("{title}: {state}; the first start compiles them, or now:", title=title, state=state)
-        yield MISSING, f"    yomi setup {game}"
-    whole = _megabytes(sum(sizes.values()))
-    yield OK, tr("cache of kernels: {folder}, {size}", folder=CACHE_DIRECTORY, size=whole)
-    others = [kept for kept in found if kept.reason and not kept.is_mark]
-    for reason in dict.fromkeys(kept.reason for kept in others):
-        alike = [kept for kept in others if kept.reason == reason]
-        total = _megabytes(sum(kept.size for kept in alike))
-        unused = tr(
-            "not used here: {n} folders, {size}, until {date}: {reason}",
-            n=len(alike),
-            size=total,
-            date=_date(alike[-1].time),
-            reason=reason,
-        )
-        yield OK, f"    {unused}"
-    if any(kept.may_remove for kept in found):
-        yield OK, "    " + tr("another yomi or Python on this machine may use some of them; to remove them:")
+        if is_compiled(name):
+            yield OK, tr("{title}: compiled", title=title)
+        else:
+            yield MISSING, tr("{title}: not compiled; the first start compiles them, or now:", title=title)
+            yield MISSING, f"    yomi setup {game}"
+    yield (
+        OK,
+        tr("cache of kernels: {folder}, {size}", folder=CACHE_DIRECTORY, size=_megabytes(size_of(CACHE_DIRECTORY))),
+    )
+    if unused := unused_kernels():
+        size = _megabytes(sum(map(size_of, unused)))
+        yield OK, "    " + tr("{size} are of another yomi, Python or processor; to remove them:", size=size)
         yield OK, f"    {CLEAN_COMMAND}"
-
-
-def _date(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(seconds))
 
 
 def _megabytes(size: int) -> str:

@@ -66,14 +66,14 @@ def compile_now(games: tuple[str, ...]) -> None:
 
 def clean() -> None:
     from yomi.native.cache_folder import remove
-    from yomi.native.inventory import inventory
+    from yomi.native.inventory import size_of, unused_kernels
 
-    removed = [folder for folder in inventory() if folder.may_remove]
-    for folder in removed:
-        remove(folder.path)
-        echo(tr("removed {folder} ({reason})", folder=folder.path.name, reason=folder.reason))
-    size = f"{sum(folder.size for folder in removed) / 1e6:.1f}"
-    echo(tr("{size} MB removed; kernels of this yomi are kept", size=size))
+    removed = 0
+    for path in unused_kernels():
+        removed += size_of(path)
+        remove(path)
+        echo(tr("removed {folder}", folder=path.name))
+    echo(tr("{size} MB removed; kernels of this yomi are kept", size=f"{removed / 1e6:.1f}"))
 
 
 # -- config ---------------------------------------------------------------------------------------------------------

@@ -147,8 +147,8 @@ def move_features(pos, move):  # type: ignore[no-untyped-def]
 UNIT = 1 / 16
 
 # The weights, packed: sixteenths as int8 by feature, zlib, base 85. They imitate the policy of g170-b6c96 on its own
-# positions on 9x9 and 19x19 (moves drawn from the policy, one in eight at random): softmax regression by
-# bench/prior_weights.py. Only the weight of filling an own eye is set by hand.
+# positions on 9x9 and 19x19 (moves drawn from the policy, one in eight at random): softmax regression
+# (bench/prior_weights.py, in the history up to 2ed74224). Only the weight of filling an own eye is set by hand.
 PACKED = (
     "c-kG3*>2lL7={1gkQ@#dkrX9S)Mi_8oV3nOQK0A}^s#&00!4uUZeyfLY-"
     "^(_k>WPohgEwX;NUDD{5nvphd+O_bxZ&dl2s8DUC|ust(FUsYE;r>RhCsv5DCGGEVgYgfToE=RTU6~&o7((ep`b^6<I(%=WW|IZByr<5GrBeB7_h"
