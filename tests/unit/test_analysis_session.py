@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.analyst import FakeAnalyst, ScriptedAnalysis
+from tests.looping import looped
 from tests.process.analysis_fuzz import identity_of, random_line
 from tests.waiting import wait_until
 from yomi.engine.go.analysis.fields import Settings
@@ -154,8 +155,8 @@ def test_a_client_that_is_gone_ends_the_session() -> None:
         session.run()
 
 
-@pytest.mark.parametrize("name", ["maxVisits", "visits", "maxPlayouts", "maxTime"])
-@pytest.mark.parametrize("value", [None, "none"])
+@looped("name", ["maxVisits", "visits", "maxPlayouts", "maxTime"])
+@looped("value", [None, "none"])
 def test_an_analysis_always_has_a_limit(name: str, value: str | None) -> None:
     session = ScriptedAnalysis()
     answer = json.loads(session.send(json.dumps(QUERY | {"id": "a", "overrideSettings": {name: value}})))

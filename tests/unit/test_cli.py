@@ -14,6 +14,7 @@ import yomi.engine.cli.loading
 import yomi.engine.cli.main
 import yomi.engine.cli.play
 from tests.fakes.player import FakePlayer
+from tests.looping import looped
 from tests.unit.command_lines import error_of, help_of
 from yomi import __version__
 from yomi.bench.cli import make_parser
@@ -290,7 +291,7 @@ def test_a_command_without_a_game(words: str, capsys: pytest.CaptureFixture[str]
     assert expected in error_of(capsys, *words.split())
 
 
-@pytest.mark.parametrize(
+@looped(
     ("words", "name", "values"),
     [
         ("match go --size 9 yomi gnugo", "players", "go yomi gnugo"),

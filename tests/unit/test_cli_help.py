@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.looping import looped
 from tests.unit.command_lines import help_of
 from yomi import nets
 from yomi.engine.cli.games import GAMES
@@ -160,7 +161,7 @@ def examples() -> list[str]:
     return [re.split(r" {3,}| [<>] ", line)[0] for line in lines if not re.search("--help|yomi help|version", line)]
 
 
-@pytest.mark.parametrize("line", dict.fromkeys(examples()))
+@looped("line", dict.fromkeys(examples()))
 def test_examples_are_understood(line: str) -> None:
     words = shlex.split(line)[1:]
     words = expanded(words)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.looping import looped
 from yomi.engine.clock import RESERVE_MOVES, Clock, ClockError, TimeSettings, TimeSystem, lag_reserve
 
 ALL = tuple(TimeSystem)
@@ -22,7 +23,7 @@ def test_time_settings_of_gtp(numbers: tuple[float, float, int], expected: TimeS
     assert TimeSettings.from_gtp(*numbers) == expected
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "expected"),
     [
         ("none", TimeSettings()),
@@ -40,7 +41,7 @@ def test_named_settings(text: str, expected: TimeSettings) -> None:
     assert TimeSettings.parse(text.split(), ALL) == expected
 
 
-@pytest.mark.parametrize(
+@looped(
     "text",
     ["", "blitz 3", "absolute", "absolute x", "absolute -1", "absolute inf", "absolute nan", "canadian 1 2 2.5",
      "byoyomi 1 2", "fischer 1 2 3", "fischer-capped 60 5 30 -1", "none 1", "absolute 1e11"],

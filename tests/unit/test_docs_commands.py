@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import prose
+from tests.looping import looped
 from yomi.bench.cli import make_parser
 from yomi.engine.cli.games import with_game
 from yomi.engine.cli.main import BENCH, build, expanded
@@ -101,13 +102,11 @@ def flags_of(parser: argparse.ArgumentParser) -> set[str]:
     return flags
 
 
-CASES = [
-    pytest.param(words, id=f"{prose.package_of(page)}: {' '.join(words)}") for page in PAGES for words in commands(page)
-]
+CASES = [(page, words) for page in PAGES for words in commands(page)]
 
 
-@pytest.mark.parametrize("words", CASES)
-def test_a_command_of_the_documents_is_known(words: list[str]) -> None:
+@looped("page, words", CASES)
+def test_a_command_of_the_documents_is_known(page: Path, words: list[str]) -> None:
     parse(words)
 
 

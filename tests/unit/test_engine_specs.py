@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.looping import looped
 from yomi.engine.clients.spec import (
     EngineLimits,
     SpecError,
@@ -28,7 +29,7 @@ def test_clocks_of_limits() -> None:
     assert EngineLimits(seconds=1, visits=400).clock().system is TimeSystem.NONE
 
 
-@pytest.mark.parametrize(
+@looped(
     ("values", "message"),
     [
         ({"main": "-1"}, "expected seconds from 0"),
@@ -98,7 +99,7 @@ def test_a_player_from_a_table() -> None:
     assert player.options == {"Threads": "2", "Ponder": "false"}
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "message"),
     [
         ("", "without engine"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.contract.networks import load_go
+from tests.looping import looped
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.evaluators.backends import NativeBackend, native_precision
@@ -58,7 +59,7 @@ def multiply_arrays(numbers, a, b, c, depth):  # type: ignore[no-untyped-def]
     )
 
 
-@pytest.mark.parametrize("rows", [*range(1, 2 * BLOCK_ROWS + 2), 25, 72])
+@looped("rows", [*range(1, 2 * BLOCK_ROWS + 2), 25, 72])
 def test_product(rows: int) -> None:
     rng = np.random.default_rng(rows)
     depth, columns = 2 * PANEL + 3, PANEL + 5
@@ -187,8 +188,8 @@ def softmax_arrays(numbers, scores, columns, units, inverses):  # type: ignore[n
     )
 
 
-@pytest.mark.parametrize("numbers", SCORE_KINDS)
-@pytest.mark.parametrize("columns", [1, PANEL - 1, PANEL, 2 * PANEL + 3])
+@looped("numbers", SCORE_KINDS)
+@looped("columns", [1, PANEL - 1, PANEL, 2 * PANEL + 3])
 def test_softmax(numbers: int, columns: int) -> None:
     rng = np.random.default_rng(columns)
     width, units = columns + -columns % PANEL, np.array([0.001, 0.5], np.float32)
@@ -358,7 +359,7 @@ def check(network: KataGoNetwork, size: int = 5, batch: int = 3) -> None:
     compare(network, raw_outputs(evaluator(network, size), planes, extras), planes, extras)
 
 
-@pytest.mark.parametrize("version", range(8, 18))
+@looped("version", range(8, 18))
 def test_every_version(version: int) -> None:
     check(RandomNetworks(version).network(["ordinary", "gpool"]))
 
@@ -368,8 +369,8 @@ def test_every_version_of_human_networks(version: int) -> None:
     check(RandomNetworks(version).network(["ordinary", "gpool"], meta=True))
 
 
-@pytest.mark.parametrize("tip", ["bn", "rms", "rms-spatial"])
-@pytest.mark.parametrize("kind", ["attention", "attention-plain", "ffn", "ffn-gated"])
+@looped("tip", ["bn", "rms", "rms-spatial"])
+@looped("kind", ["attention", "attention-plain", "ffn", "ffn-gated"])
 def test_transformer_blocks_between_convolutions(kind: str, tip: str) -> None:
     made = RandomNetworks(17, activation=Activation.SILU)
     check(made.network(["ordinary", kind, kind, "gpool", kind], tip=tip))
@@ -406,9 +407,9 @@ def test_inner_channels_that_are_zero_are_left_out() -> None:
     check(network)
 
 
-@pytest.mark.parametrize("activation", Activation)
-@pytest.mark.parametrize("norms", ["any", "bias"])
-@pytest.mark.parametrize("kind", ["ordinary", "gpool", "bottleneck"])
+@looped("activation", Activation)
+@looped("norms", ["any", "bias"])
+@looped("kind", ["ordinary", "gpool", "bottleneck"])
 def test_every_block_norm_and_activation(kind: str, norms: str, activation: Activation) -> None:
     check(RandomNetworks(11, activation=activation, norms=norms).network([kind, "ordinary"]))
 

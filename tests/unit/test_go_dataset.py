@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.contract.networks import load_go
+from tests.looping import looped
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.cli.main import main
 from yomi.engine.datasets import making
@@ -78,7 +79,7 @@ def make(path: Path, folder: Path, labels: Any = None, **options: Any) -> Any:
     return make_go_dataset([path], folder, GoDataOptions(**options), labels, quiet)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "winner", "ending", "points"),
     [
         ("B+R", 1, RESIGNATION, None),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.looping import looped
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import (
     HandicapError,
@@ -15,7 +16,7 @@ from yomi.engine.go.rules import PRESETS
 from yomi.native.go.board import BLACK, PASS, WHITE
 
 
-@pytest.mark.parametrize(
+@looped(
     ("size", "stones", "vertices"),
     [
         (19, 2, "D4 Q16"),

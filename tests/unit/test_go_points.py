@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.looping import looped
 from yomi.engine.go import points
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import (
@@ -89,7 +90,7 @@ def test_known_vertices() -> None:
     assert square(9).vertex(PASS) == "pass"
 
 
-@pytest.mark.parametrize("text", ["", "I5", "A0", "A10", "K5", "5A", "A", "A1x", "A²", "resign", "A-1"])
+@looped("text", ["", "I5", "A0", "A10", "K5", "5A", "A", "A1x", "A²", "resign", "A-1"])
 def test_invalid_vertices_of_a_9x9_board(text: str) -> None:
     with pytest.raises(VertexError, match="expected A1 to J9"):
         square(9).parse_vertex(text)

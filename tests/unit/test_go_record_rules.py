@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import yomi
+from tests.looping import looped
 from yomi.engine.go.points import square
 from yomi.engine.go.record_files import each_record
 from yomi.engine.go.review import load
@@ -19,7 +20,7 @@ COUNTED = (
 )
 
 
-@pytest.mark.parametrize(
+@looped(
     ("header", "rules", "komi"),
     [
         ("RU[Chinese]KM[6.5]RE[B+2]PC[IGS]", "chinese", 6.5),  # the record's own rules
@@ -99,7 +100,7 @@ def test_given_rules_are_not_guessed(tmp_path: Path) -> None:
     assert "komi is 6.5" in str(loaded.record.notes[0])
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "stones"),
     [
         ("(;HA[4]KM[0.5];W[qf];B[qn];W[cf])", "D4 Q16 D16 Q4"),

@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+from tests.looping import looped
 from tests.naive.go_area import area_balance
 from tests.naive.go_rectangle import Rectangle
 from yomi.engine.go.game import GoGame
@@ -44,7 +45,7 @@ def random_game(board: Board, seed: int, moves: int) -> tuple[GoGame, Rectangle]
     return game, twin
 
 
-@pytest.mark.parametrize("width", range(MIN_SIZE, MAX_SIZE + 1))
+@looped("width", range(MIN_SIZE, MAX_SIZE + 1))
 def test_rules_against_the_twin(width: int) -> None:
     """All heights; small boards fill up and capture, of large ones the beginning is compared."""
     for height in range(MIN_SIZE, MAX_SIZE + 1):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.looping import looped
 from yomi.engine.go.rules import PRESETS, Rules, RulesError
 
 ANY_RULES = st.builds(
@@ -27,7 +28,7 @@ def test_json_round_trip(rules: Rules) -> None:
     assert Rules.parse(str(rules)) == rules
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@looped("name", PRESETS)
 def test_preset_names_in_any_spelling(name: str) -> None:
     for spelling in (name, name.upper(), name.replace("-", "_"), name.replace("-", ""), f" {name.replace('-', ' ')} "):
         assert Rules.parse(spelling) == PRESETS[name]

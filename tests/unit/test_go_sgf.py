@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sgfmill import sgf, sgf_grammar
 
+from tests.looping import looped
 from tests.shared_data import shared_path
 from tests.unit.go_boards import drawing_of, play_all, points
 from yomi import __version__
@@ -196,7 +197,7 @@ def test_encodings() -> None:
     assert read_sgf(b"(;CA[UTF-8]SZ[9]C[\xff])").root.comment == "�"
 
 
-@pytest.mark.parametrize(
+@looped(
     ("encoding", "name"),
     [
         ("Shift_JIS", "表"),
@@ -217,7 +218,7 @@ def test_characters_with_bytes_that_are_brackets(encoding: str, name: str) -> No
         assert_equal_records(read_sgf(record.to_sgf().encode()), record)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("encoding", "name"),
     [
         ("Big5", "許功蓋"),
@@ -306,7 +307,7 @@ def test_the_side_to_move_in_other_words() -> None:
         assert read_sgf(f"(;SZ[9]PL[{text}])").root.side == WHITE
 
 
-@pytest.mark.parametrize(
+@looped(
     ("properties", "komi"),
     [
         ("KM[375]", 7.5),
@@ -412,7 +413,7 @@ def test_files_without_a_game_are_one_clear_line(text: str, words: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "moves", "notes"),
     [
         ("(;SZ[9];B[aa];W[bb]", "aa bb", ["1:20 the text ends: 1 ')' are missing"]),

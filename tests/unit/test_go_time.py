@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.looping import looped
 from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.gtp.engine import GtpClocks
@@ -162,9 +163,9 @@ def play_out(
         assert referee.move(thought + rng.uniform(0, lag - STEP)), f"lost on move {i}: {budget}, {thought}"
 
 
-@pytest.mark.parametrize("lateness", [0.0, 1.5])
-@pytest.mark.parametrize("reports", [True, False])
-@pytest.mark.parametrize(("size", "moves"), [(9, 45), (13, 70)])
+@looped("lateness", [0.0, 1.5])
+@looped("reports", [True, False])
+@looped(("size", "moves"), [(9, 45), (13, 70)])
 def test_sudden_death_of_ten_seconds(size: int, moves: int, reports: bool, lateness: float) -> None:
     for seed in range(200):
         play_out(TimeSettings(TimeSystem.ABSOLUTE, 10), size**2, moves, 0.1, reports, seed, lateness)

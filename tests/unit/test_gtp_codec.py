@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.looping import looped
 from yomi.engine.go.gtp.codec import (
     MAX_ERROR,
     Command,
@@ -14,7 +15,7 @@ from yomi.engine.go.gtp.codec import (
 from yomi.engine.protocols.streams import MAX_LINE, encode
 
 
-@pytest.mark.parametrize(
+@looped(
     ("line", "expected"),
     [
         (b"name", Command(None, "name", ())),
@@ -40,7 +41,7 @@ def test_lines_without_a_command(line: bytes) -> None:
     assert parse_line(line) is None
 
 
-@pytest.mark.parametrize(
+@looped(
     ("number", "text", "ok", "expected"),
     [
         (None, "", True, "=\n\n"),

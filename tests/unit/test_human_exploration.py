@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator
+from tests.looping import looped
 from tests.unit.trees import check_tree, edges_of, new_game, new_search
 from yomi.engine.go.points import square
 from yomi.engine.search.search import Search
@@ -51,7 +52,7 @@ def slow_slot(search: Search, policy: dict[int, float], total: float) -> int:
     return max(values, key=lambda move: values[move])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@looped("seed", range(20))
 def test_the_slot_is_that_of_the_slow_twin(seed: int) -> None:
     rng = np.random.default_rng(seed)
     moves = [move for move in (*BOARD.points, PASS) if move != BOARD.parse_vertex("C3")]

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.looping import looped
 from tests.naive.human_metadata import metadata_row
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame
@@ -27,7 +28,7 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@looped("name", NAMES)
 def test_inputs_are_those_of_the_slow_twin(name: str) -> None:
     for board in (Board(9, 9), Board(19, 19), Board(5, 7)):
         game = GoGame(board)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.networks import load_go, load_shogi
+from tests.looping import looped
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import find_package_fault
 from yomi.nets import installation
@@ -33,7 +34,7 @@ def test_playing_installs_nothing_of_the_extras() -> None:
     assert names.isdisjoint(NOT_TO_PLAY), names
 
 
-@pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
+@looped("extra", PROJECT["optional-dependencies"])
 def test_hints_name_packages_and_not_yomi(extra: str) -> None:
     words = shlex.split(extra_command(extra))
     assert words[words.index("install") + 1 :] == PROJECT["optional-dependencies"][extra]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.looping import looped
 from yomi import __version__
 from yomi.engine.jobs import (
     RUN_NAME,
@@ -50,7 +51,7 @@ def test_tasks_share_all_units_without_a_rest(count: int) -> None:
     assert shares == [[unit for unit in range(7) if task.has(unit)] for task in tasks]
 
 
-@pytest.mark.parametrize("text", ["", "0/2", "3/2", "1", "1/0", "a/b", "-1/2", "1/2/3", "1 / 2", "1/99999999"])
+@looped("text", ["", "0/2", "3/2", "1", "1/0", "a/b", "-1/2", "1/2/3", "1 / 2", "1/99999999"])
 def test_bad_tasks_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="such as 2/5, found"):
         Task.parse(text)
@@ -87,7 +88,7 @@ def test_every_field_of_a_description_is_checked(tmp_path: Path) -> None:
             read_run(tmp_path)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("others", "message"),
     [
         ({"starts": [START, replace(START, version="0.1.0")]}, "b: version 0.1.0 found, expected 0.2.0 as in a"),

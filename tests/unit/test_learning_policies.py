@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.looping import looped
 from tests.naive import learning_policies as naive
 from yomi.engine.learning import policies
 from yomi.engine.learning.policies import SearchResult
@@ -87,9 +88,9 @@ def shares(count: int, seed: int) -> list[float]:
     return drawn
 
 
-@pytest.mark.parametrize("moves", [1, 2, 3, 5, 16, 40])
-@pytest.mark.parametrize("visits", [2, 3, 17, 64, 201])
-@pytest.mark.parametrize("considered", [2, 7, 16])
+@looped("moves", [1, 2, 3, 5, 16, 40])
+@looped("visits", [2, 3, 17, 64, 201])
+@looped("considered", [2, 7, 16])
 def test_gumbel_is_sequential_halving(moves: int, visits: int, considered: int) -> None:
     search = MadeUpSearch(shares(moves, moves), visits)
     settings = SelfPlaySettings(search="gumbel", considered=considered)
@@ -114,7 +115,7 @@ def test_gumbel_without_temperature_draws_nothing() -> None:
     assert found[0].target.tolist() == found[1].target.tolist()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@looped("seed", range(20))
 def test_forced_visits_are_taken_away_one_by_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     search = MadeUpSearch(shares(12, seed), seed)
@@ -148,8 +149,8 @@ def test_puct_learns_what_is_left() -> None:
     assert found.surprise == pytest.approx(surprise)
 
 
-@pytest.mark.parametrize("search_by", policies.POLICIES)
-@pytest.mark.parametrize("proven", [[0, -1, 0, 0], [-1, -1, 0, 1], [-1, -1, -1, -1], [0, 1, -1, 0]])
+@looped("search_by", policies.POLICIES)
+@looped("proven", [[0, -1, 0, 0], [-1, -1, 0, 1], [-1, -1, -1, -1], [0, 1, -1, 0]])
 def test_what_is_proven_is_played_and_learned(search_by: str, proven: list[int]) -> None:
     for seed in range(20):
         search = MadeUpSearch([0.4, 0.4, 0.1, 0.1], seed)

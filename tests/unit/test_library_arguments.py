@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import yomi
+from tests.looping import looped
 
 SHORT = yomi.Limit(visits=20)
 
@@ -29,7 +30,7 @@ ANY: Any = None
 FIVE: Any = 5
 
 
-@pytest.mark.parametrize(
+@looped(
     ("arguments", "expected"),
     [
         ({"size": "x"}, "size 'x' found, expected an integer from 2 to 19"),
@@ -68,7 +69,7 @@ def test_moves_of_other_types(game: yomi.go.Game | yomi.shogi.Game, move: Any) -
     assert not game.is_legal(move)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("call", "expected"),
     [
         (lambda game: game.svg(heat=[1, 2]), "heat [1, 2] found, expected 9 rows of 9 numbers"),
@@ -93,7 +94,7 @@ def test_wrong_arguments_of_a_game_of_go(call: Callable[[Any], object], expected
     assert game == yomi.go.Game(9)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("call", "expected"),
     [
         (lambda: yomi.shogi.Game().svg(bottom=7), "bottom 7 found, expected yomi.BLACK or yomi.WHITE"),
@@ -114,7 +115,7 @@ def test_wrong_arguments_of_records_and_scores(call: Callable[[], object], expec
     assert_wrong(call, expected)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("arguments", "expected"),
     [
         ({"visits": "x"}, "visits 'x' found, expected an integer of at least 1"),

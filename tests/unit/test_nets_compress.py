@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.looping import looped
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.cli.main import main
 from yomi.nets.katago.file import read_network
@@ -16,8 +17,8 @@ def network() -> KataGoNetwork:
     return RandomNetworks(15).network(["attention", "ffn", "bottleneck"], channels=32, tip="rms")
 
 
-@pytest.mark.parametrize("shape", [(1, 3), (5, 400), (8, 6, 3, 3)])
-@pytest.mark.parametrize("size", [0.0, 1e-30, 0.003, 40.0])
+@looped("shape", [(1, 3), (5, 400), (8, 6, 3, 3)])
+@looped("size", [0.0, 1e-30, 0.003, 40.0])
 def test_weights_are_multiples_of_a_power_of_two_and_their_sums_stay(shape: tuple[int, ...], size: float) -> None:
     weights = (size * np.random.default_rng(1).standard_normal(shape)).astype(np.float32)
     rounded = round_weights(weights)

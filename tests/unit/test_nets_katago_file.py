@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.looping import looped
 from tests.naive.katago_networks import RandomNetworks
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.file import looks_like_network, parse_network, read_network
@@ -38,8 +39,8 @@ def refusal(content: bytes) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("version", range(8, 18))
-@pytest.mark.parametrize("text", [False, True])
+@looped("version", range(8, 18))
+@looped("text", [False, True])
 def test_reads_back_what_was_written(version: int, text: bool) -> None:
     activation = Activation.MISH if version >= 11 else Activation.RELU
     made = RandomNetworks(version, activation=activation)
@@ -139,7 +140,7 @@ def test_a_bomb_is_refused(suffix: str, tmp_path: Path) -> None:
         read_network(path)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("old", "new", "message"),
     [
         (b"net\n8\n", b"net\n7\n", "version 7 found, expected one of 8 to 17"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.looping import looped
 from tests.naive.nnue import file_of, random_tensors, text_of
 from tests.shared_data import shared_path
 from yomi.nets.errors import NetworkError
@@ -45,7 +46,7 @@ def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
         assert (file.kind, file.game) == (NetworkKind.NNUE, "shogi")
 
 
-@pytest.mark.parametrize(
+@looped(
     ("features", "width", "hidden", "transformer", "network", "whole", "size"),
     [
         ("K-P", 256, (32, 32), 0x3F5715FF, 0x63337156, 0x5C6464A9, 893917 - 165),

@@ -7,6 +7,7 @@ import onnx
 import onnxruntime
 import pytest
 
+from tests.looping import looped
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
 from yomi.nets.board_size import BoardSize, sides
@@ -42,7 +43,7 @@ def check(network: KataGoNetwork, size: BoardSize = 5, batch: int = 3) -> None:
             np.testing.assert_allclose(found[name][index], values, rtol=1e-4, atol=1e-4, err_msg=name)
 
 
-@pytest.mark.parametrize("version", range(8, 18))
+@looped("version", range(8, 18))
 def test_every_version(version: int) -> None:
     check(RandomNetworks(version).network(["ordinary", "gpool"]))
 
@@ -52,15 +53,15 @@ def test_every_version_of_human_networks(version: int) -> None:
     check(RandomNetworks(version).network(["ordinary", "gpool"], meta=True))
 
 
-@pytest.mark.parametrize("activation", Activation)
-@pytest.mark.parametrize("norms", ["any", "positive", "bias"])
-@pytest.mark.parametrize("kind", ["ordinary", "gpool", "bottleneck"])
+@looped("activation", Activation)
+@looped("norms", ["any", "positive", "bias"])
+@looped("kind", ["ordinary", "gpool", "bottleneck"])
 def test_every_norm_and_activation(kind: str, norms: str, activation: Activation) -> None:
     check(RandomNetworks(11, activation=activation, norms=norms).network([kind, "ordinary"]))
 
 
-@pytest.mark.parametrize("tip", ["bn", "rms", "rms-spatial"])
-@pytest.mark.parametrize("kind", ["attention", "attention-plain", "ffn", "ffn-gated"])
+@looped("tip", ["bn", "rms", "rms-spatial"])
+@looped("kind", ["attention", "attention-plain", "ffn", "ffn-gated"])
 def test_transformer_blocks_between_convolutions(kind: str, tip: str) -> None:
     made = RandomNetworks(17, activation=Activation.SILU, norms="bias")
     check(made.network(["ordinary", kind, kind, "gpool", kind], tip=tip))

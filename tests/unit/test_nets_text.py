@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.looping import looped
 from yomi.nets.arrays import read_header, read_npz
 from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.text import MAX_DEPTH, parse_json, parse_toml
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "message"),
     [
         ("[" * 100_000 + "]" * 100_000, "nested too deep"),
@@ -77,7 +78,7 @@ def test_what_numpy_writes_is_read(shape: tuple[int, ...], dtype: str, tmp_path:
     assert header.offset == getattr(expected, "offset", header.offset)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("content", "message"),
     [
         (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }"), "expected float32"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.looping import looped
 from yomi.engine.cli.games import GAMES, GO, SHOGI
 from yomi.engine.cli.loading import add_options, apply_network_defaults, check_limited, collect, visits_without_limit
 from yomi.engine.cli.main import main
@@ -161,7 +162,7 @@ def test_every_row_is_sound() -> None:
         assert row.choices or row.kind != "choice"
 
 
-@pytest.mark.parametrize(
+@looped(
     ("name", "text", "value"),
     [
         ("visits", "800", 800),
@@ -183,7 +184,7 @@ def test_values_from_text(name: str, text: str, value: object) -> None:
     assert options.get(name) == value
 
 
-@pytest.mark.parametrize(
+@looped(
     ("name", "text"),
     [
         ("visits", "0"),

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.looping import looped
 from yomi.native.bits import U, reversed_bits
 from yomi.native.go.outputs import decode_rows
 from yomi.native.jit import kernel
@@ -28,7 +29,7 @@ def reverse(word):  # type: ignore[no-untyped-def]
     return reversed_bits(word)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@looped("width", WIDTHS)
 def test_packing_and_unpacking_are_numpys(width: int) -> None:
     values = (np.random.default_rng(width).random((5, width)) < 0.4).astype(np.float32)
     bits = pack(values)

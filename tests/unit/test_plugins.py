@@ -18,6 +18,7 @@ import pytest
 
 from tests.contract.networks import write_small_network
 from tests.fakes.plugins import SOFTWARE_VARIABLE, FakeRuntime, forget
+from tests.looping import looped
 from yomi.bench.measure import make_job
 from yomi.engine.evaluators import devices
 from yomi.engine.evaluators.base import EvaluatorError
@@ -94,7 +95,7 @@ def test_every_row_is_a_device_with_an_extra() -> None:
             assert str(parse_device(f"{kind}:3")) == f"{kind}:3"
 
 
-@pytest.mark.parametrize("text", ["", "gpu", "cuda:", "cuda:x", "cpu:1", "cuda:1:1", "cuda:1000", "openvino:tpu"])
+@looped("text", ["", "gpu", "cuda:", "cuda:x", "cpu:1", "cuda:1:1", "cuda:1000", "openvino:tpu"])
 def test_a_device_that_does_not_exist_is_refused(text: str) -> None:
     with pytest.raises(EvaluatorError, match=f"device {text} found, expected auto or one of cpu, cuda, "):
         parse_device(text)

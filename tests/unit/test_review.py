@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.player import FakePlayer
+from tests.looping import looped
 from tests.unit.reviews import CSA, SGF, ShogiPlayerWithSearch, fake_reviewers, opinion, reviewed
 from yomi.engine.cli import review
 from yomi.engine.cli.games import GO, SHOGI
@@ -87,9 +88,7 @@ def test_thresholds_are_read(text: str, losses: tuple[float, ...], unit: str) ->
     assert Thresholds.parse(str(found)) == found
 
 
-@pytest.mark.parametrize(
-    "text", ["", "5,10,20", "5,10%", "10,5,20%", "0,1,2%", "1,1,2points", "-1,2,3%", "1,2,3stones"]
-)
+@looped("text", ["", "5,10,20", "5,10%", "10,5,20%", "0,1,2%", "1,1,2points", "-1,2,3%", "1,2,3stones"])
 def test_other_thresholds_are_refused(text: str) -> None:
     with pytest.raises(ThresholdsError, match=f"'{text}' found, expected three rising numbers and a unit"):
         Thresholds.parse(text)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from tests.fakes.player import FakePlayer
+from tests.looping import looped
 from tests.unit.reviews import CSA, SGF, Ticks, fake_reviewers, judged_game, make_folder, shogi_review
 from yomi.engine.cli.games import GAMES, SHOGI
 from yomi.engine.cli.main import main
@@ -221,7 +222,7 @@ class Timed:
         return self.speed
 
 
-@pytest.mark.parametrize(
+@looped(
     ("game", "values", "speed", "line"),
     [
         (

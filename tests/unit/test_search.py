@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.fakes.evaluators import RootedEvaluator, ScriptedEvaluator
+from tests.looping import looped
 from tests.unit.trees import check_tree, new_game, new_search
 from tests.waiting import wait_until
 from yomi.bench import signature
@@ -471,8 +472,8 @@ def test_a_factory_that_fails_closes_the_others() -> None:
     assert all(evaluator.closed_in == evaluator.made_in for evaluator in made)
 
 
-@pytest.mark.parametrize("fail_at", [1, 2, 20])
-@pytest.mark.parametrize(("workers", "flying"), [(1, 1), (1, 3), (3, 2)])
+@looped("fail_at", [1, 2, 20])
+@looped(("workers", "flying"), [(1, 1), (1, 3), (3, 2)])
 def test_an_evaluator_that_fails_is_heard_of(workers: int, flying: int, fail_at: int) -> None:
     search = new_search(ScriptedEvaluator(4, fail_at=fail_at), workers=workers, batches_in_flight=flying)
     search.set_position(new_game())

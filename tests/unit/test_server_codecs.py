@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.looping import looped
 from yomi.engine.clock import Clock
 from yomi.engine.go.cgos import codec as cgos_codec
 from yomi.engine.go.points import square
@@ -155,7 +156,7 @@ def test_garbage_is_passed_over(data: bytes, size: int) -> None:
     read_csa(pieces(b"BEGIN Game_Summary\n" + data + b"\nEND Game_Summary\n" + data, size))
 
 
-@pytest.mark.parametrize(
+@looped(
     "line",
     [
         "setup 7 9 7.0 120000 white(1)",
@@ -176,7 +177,7 @@ def test_other_lines_of_cgos(line: str) -> None:
     assert cgos_codec.parse_line(line) == cgos_codec.Other(line)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("size", "komi", "moves", "why"),
     [
         ("99", "7", "", "board size 99: expected 2 to 19"),
@@ -197,7 +198,7 @@ def test_games_of_cgos_that_cannot_be_played(size: str, komi: str, moves: str, w
     assert cgos_codec.parse_line(f"setup 7 {size} {komi} 1000 w b{moves}") == cgos_codec.Broken(why)
 
 
-@pytest.mark.parametrize("time", ["٣", "1.5", "nan", "inf", "1e3", "1_000", "9" * 16, "9" * 5000])
+@looped("time", ["٣", "1.5", "nan", "inf", "1e3", "1_000", "9" * 16, "9" * 5000])
 def test_times_of_cgos_that_are_no_numbers(time: str) -> None:
     for line in (f"play b e5 {time}", f"genmove b {time}", f"setup 7 9 7 {time} w b", f"setup 7 9 7 1 w b e5 {time}"):
         assert cgos_codec.parse_line(line) == cgos_codec.Other(line)
@@ -292,7 +293,7 @@ def test_each_side_may_have_a_time_of_its_own() -> None:
     assert found.remaining == {1: 42.0}
 
 
-@pytest.mark.parametrize(
+@looped(
     ("old", "new", "message"),
     [
         ("Game_ID:test+match-5-1F+a+b+1", "", "a game's summary without Game_ID"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.looping import looped
 from yomi.engine.cli.parser import CliError
 from yomi.engine.servers.client import Client
 from yomi.engine.servers.game import GaveUpError
@@ -126,9 +127,9 @@ def test_a_terminal_that_has_gone_is_nothing_to_nohup() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("in_turn", [False, True])
-@pytest.mark.parametrize("last", ["one", "two"])
+@looped("number", [signal.SIGINT, signal.SIGTERM])
+@looped("in_turn", [False, True])
+@looped("last", ["one", "two"])
 def test_a_signal_while_clients_are_made(number: int, in_turn: bool, last: str) -> None:
     """Nobody is there to be told yet; nobody begins to play."""
     calls: list[str] = []

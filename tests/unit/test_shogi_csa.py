@@ -6,6 +6,7 @@ import cshogi
 import pytest
 from cshogi import CSA
 
+from tests.looping import looped
 from tests.shared_data import shared_path
 from tests.unit.shogi_boards import placement_of, walk
 from tests.unit.shogi_records import FLOODGATE, MATED_BY_A_PAWN, MIDDLE, STARTS, random_record
@@ -21,7 +22,7 @@ from yomi.engine.shogi.records.record import (
 )
 
 
-@pytest.mark.parametrize("seed", range(12))
+@looped("seed", range(12))
 def test_csa_is_read_back(seed: int) -> None:
     record = random_record(seed, sfen=STARTS[seed % 6])
     data = to_bytes([record, record], ".csa")
@@ -114,7 +115,7 @@ def test_csa_version_3() -> None:
     assert record.winner == DRAW
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "words"),
     [
         ("PI\n+\n+7775FU\n-3334FU\n", r"line 3: move 1 '\+7775FU': the piece on 7g does not move there"),

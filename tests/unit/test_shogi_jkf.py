@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.looping import looped
 from tests.unit.shogi_records import JKF
 from yomi.engine.records import Note
 from yomi.engine.shogi.notation import format_usi
@@ -41,7 +42,7 @@ def test_jkf() -> None:
         assert position.initial == parse_sfen(f"{japanese.HANDICAPS[name]} w - 1")
 
 
-@pytest.mark.parametrize(
+@looped(
     ("data", "words"),
     [
         ({}, "JSON without 'moves'"),

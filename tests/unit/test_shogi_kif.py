@@ -8,6 +8,7 @@ import cshogi
 import pytest
 from cshogi import KIF
 
+from tests.looping import looped
 from tests.unit.shogi_boards import walk
 from tests.unit.shogi_records import (
     BOD,
@@ -269,7 +270,7 @@ def test_handicaps_of_seven_pieces() -> None:
         assert read_records("\n".join(lines))[0].initial == record.initial
 
 
-@pytest.mark.parametrize(("name", "board"), japanese.HANDICAPS.items())
+@looped(("name", "board"), japanese.HANDICAPS.items())
 def test_handicaps_are_what_their_names_say(name: str, board: str) -> None:
     counts = {"香": 1, "角": 1, "飛車": 1, "飛香": 2} | {word: n for n, word in enumerate("一二三四五六七八九十", 1)}
     given = name.removesuffix("落ち").removesuffix("枚").lstrip("左右")
@@ -304,7 +305,7 @@ def test_ki2_is_read_back(seed: int) -> None:
     assert (again.ending, again.winner) == (record.ending, record.winner)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "words"),
     [
         (KIF_TEXT.replace("７六歩(77)", "７五歩(77)"), "line 8: move 1 '７五歩.*: the piece on 7g does not move there"),
@@ -324,9 +325,7 @@ def test_broken_kif(text: str, words: str) -> None:
     assert len(str(caught.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    "key", ["変化", "まで", "1 歩", "先手", "後手の持駒", "手合割", "*a", "#a", "", "TIME+", "先手省略名"]
-)
+@looped("key", ["変化", "まで", "1 歩", "先手", "後手の持駒", "手合割", "*a", "#a", "", "TIME+", "先手省略名"])
 def test_headers_of_csa_are_only_headers_in_kif(key: str) -> None:
     (record,) = read_records(FLOODGATE.replace("$EVENT:wdoor", f"${key}:3手"))
     (again,) = read_records(to_bytes([record], ".kifu"))
@@ -335,7 +334,7 @@ def test_headers_of_csa_are_only_headers_in_kif(key: str) -> None:
     assert key in " ".join((*again.info, *again.info.values()))
 
 
-@pytest.mark.parametrize(
+@looped(
     ("old", "new"),
     [
         ("", ""),
@@ -364,7 +363,7 @@ def test_diagrams(old: str, new: str) -> None:
     assert again.initial == replace(record.initial, number=1)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("name", "known"),
     [
         ("二枚落", "二枚落ち"),
@@ -383,7 +382,7 @@ def test_names_of_handicaps(name: str, known: str) -> None:
     assert read_records(f"手合割：{name}\n")[0].initial == parse_sfen(f"{japanese.HANDICAPS[known]} w - 1")
 
 
-@pytest.mark.parametrize(("name", "board"), japanese.HANDICAPS.items())
+@looped(("name", "board"), japanese.HANDICAPS.items())
 def test_handicaps_that_others_do_not_know_are_written_as_diagrams(name: str, board: str) -> None:
     known = "、香落ち、右香落ち、角落ち、飛車落ち、飛香落ち、二枚落ち、四枚落ち、六枚落ち、八枚落ち、十枚落ち、"
     record = GameRecord(parse_sfen(f"{board} w - 1"), [RecordedMove(parse_usi("5a5b"))], black="a", ending="TORYO")
@@ -394,7 +393,7 @@ def test_handicaps_that_others_do_not_know_are_written_as_diagrams(name: str, bo
     assert read_records(text) == [record]
 
 
-@pytest.mark.parametrize(
+@looped(
     ("lines", "score", "pv", "is_review"),
     [
         ("**対局 評価値 35 読み筋 △３四歩(33) ▲２六歩(27)", 35, "△３四歩(33) ▲２六歩(27)", False),

@@ -6,6 +6,7 @@ from cshogi import KI2, KIF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.looping import looped
 from tests.unit.shogi_boards import CROWDED, placement_of, walk
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.shogi.notation import (
@@ -101,7 +102,7 @@ def position(pieces: dict[str, str]) -> Placement:
     return placement_of(cshogi.Board(sfen="/".join(ranks) + " b G 1"))
 
 
-@pytest.mark.parametrize(
+@looped(
     ("pieces", "moves"),
     [
         # after the examples of the Japanese Shogi Association
@@ -147,7 +148,7 @@ def test_the_other_side_sees_left_and_right_turned() -> None:
     assert parse_japanese("☖３二金左", placement) == parse_usi("2a3b")
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "usi"),
     [
         ("76歩", "7g7f"),
@@ -196,7 +197,7 @@ def test_beside_a_piece_that_may_not_move_it_is_a_drop() -> None:
         assert parse_japanese("47金打", placement, is_legal=legal.__contains__) == parse_usi("G*4g")
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "words"),
     [
         ("", "expected USI"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.looping import looped
 from yomi.engine.cli.main import main
 from yomi.engine.matches.schedule import load_openings
 from yomi.engine.records import LeftOut
@@ -80,7 +81,7 @@ CASES: list[tuple[Callable[[GameRecord], None], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "why"), CASES)
+@looped(("change", "why"), CASES)
 def test_rules(change: Callable[[GameRecord], None], why: str) -> None:
     record = balanced(1)
     change(record)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.looping import looped
 from tests.unit.shogi_boards import placement_of, walk
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import STARTPOS, board_move, drop, parse_sfen, turned
@@ -63,7 +64,7 @@ def test_mates_by_a_dropped_pawn(sfen: str, usi: str, is_mate: bool) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@looped(
     ("sfen", "usi", "words"),
     [
         (STARTPOS, "7g7e", "the piece on 7g does not move there"),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.looping import looped
 from tests.shared_data import shared_path
 from tests.unit.shogi_boards import random_moves
 from tests.unit.shogi_records import BOD, FLOODGATE, JKF, KI2_TEXT, KIF_TEXT, MIDDLE, random_record
@@ -195,7 +196,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@looped("name", CASES)
 def test_faults_of_other_programs_are_notes(name: str) -> None:
     (record,) = load_records(shared_path("cases", "shogi", name))
     moves = " ".join(format_usi(recorded.move) for recorded in record.moves)
@@ -204,7 +205,7 @@ def test_faults_of_other_programs_are_notes(name: str) -> None:
     assert record.notes[0].line > 0
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "moves", "ending", "notes"),
     [
         ("PI\n+\n+7776FU\nhello\n%TORYO", 1, "TORYO", [(4, "'hello' is no statement")]),

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.looping import looped
 from tests.unit.shogi_boards import CROWDED, placement_of, walk
 from yomi.engine.shogi.placement import STARTPOS, SfenError, format_sfen, parse_sfen, reaching, type_of
 
@@ -52,7 +53,7 @@ def test_hands_and_numbers() -> None:
     assert parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b - 321").number == 321
 
 
-@pytest.mark.parametrize(
+@looped(
     ("sfen", "words"),
     [
         ("", "SFEN of 0 fields: expected board, side to move, hands and move number"),

@@ -3,8 +3,8 @@
 import random
 
 import numpy as np
-import pytest
 
+from tests.looping import looped
 from yomi.native.bits import U
 from yomi.native.jit import kernel
 from yomi.native.shogi import squares
@@ -34,7 +34,7 @@ def _combined(words, square, found, numbers):  # type: ignore[no-untyped-def]
     numbers[5] = 1 if not b else 0
 
 
-@pytest.mark.parametrize("seed", range(50))
+@looped("seed", range(50))
 def test_sets_are_numbers_of_81_bits(seed: int) -> None:
     rng = random.Random(seed)
     sparse = rng.choice((1, 3, 40))

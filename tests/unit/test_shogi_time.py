@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.looping import looped
 from yomi.engine.clock import Clock
 from yomi.engine.shogi.players.player import find_budget, moves_left
 
@@ -25,11 +26,9 @@ def test_a_budget_is_on_the_clock(
         assert budget.hard <= max(0.0, max(left, increment) - lag - lateness) + 1e-6
 
 
-@pytest.mark.parametrize("lateness", [0.0, 0.5])
-@pytest.mark.parametrize("lag", [0.05, 0.2, 1.0])
-@pytest.mark.parametrize(
-    ("main", "byoyomi", "increment"), [(60, 0, 0), (10, 0, 0.1), (300, 10, 0), (0, 0, 10), (0, 1, 0)]
-)
+@looped("lateness", [0.0, 0.5])
+@looped("lag", [0.05, 0.2, 1.0])
+@looped(("main", "byoyomi", "increment"), [(60, 0, 0), (10, 0, 0.1), (300, 10, 0), (0, 0, 10), (0, 1, 0)])
 def test_no_game_is_lost_on_time(main: float, byoyomi: float, increment: float, lag: float, lateness: float) -> None:
     """Every fourth move takes all it may, the others their share, and the lag besides (less in short byo-yomi).
 

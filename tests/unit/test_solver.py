@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator
+from tests.looping import looped
 from tests.naive.go_area import area_balance
 from tests.unit.trees import check_node, edges_of, new_game, new_search, path_to
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
@@ -97,8 +98,8 @@ def test_a_winning_pass_ends_the_search() -> None:
     assert report.proven == 0
 
 
-@pytest.mark.parametrize("line", ["A1 B2 pass", "A1 pass B1", "A1 B1 pass", "A1 B2 B1 pass"])
-@pytest.mark.parametrize("komi", [-3.5, 0.5, 3.5])
+@looped("line", ["A1 B2 pass", "A1 pass B1", "A1 B1 pass", "A1 B2 B1 pass"])
+@looped("komi", [-3.5, 0.5, 3.5])
 def test_small_boards_are_solved(line: str, komi: float) -> None:
     game = new_game(2, line, komi=komi)
     search = solving(ScriptedEvaluator(), game)

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from tests.looping import looped
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.points import Board
 from yomi.engine.go.svg import CELL, MAX_SIZE, ON_STONES, RADIUS, STONES, goban, stars
@@ -135,7 +136,7 @@ def test_values_of_points() -> None:
     assert sides == pytest.approx([CELL * 0.5 * share**0.5 for share in (0.5, 0.25)], abs=0.01)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("board", "how", "message"),
     [
         ([], {}, r"0 rows of \[\] stones: expected 1 to 25 equal rows"),
@@ -208,7 +209,7 @@ def test_hands_and_the_last_move() -> None:
     assert (len(tags(dropped, "rect", fill=TARGET)), len(tags(dropped, "rect", fill=SOURCE))) == (1, 0)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("board", "hands", "how", "message"),
     [
         ([0] * 80, NO_HANDS, {}, "board of 80 squares: expected 81"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.looping import looped
 from yomi.nets.errors import NetworkError
 from yomi.nets.training.config import RECIPES, TrainingConfig, parse_config, read_config
 from yomi.nets.training.progress import EarlyStopping, learning_rate
@@ -26,7 +27,7 @@ def test_a_configuration_is_read(tmp_path: Path) -> None:
         assert read_config(path).name
 
 
-@pytest.mark.parametrize(
+@looped(
     ("table", "key", "value", "message"),
     [
         ("network", "name", "a b", "expected both"),

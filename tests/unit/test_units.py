@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.units import Events, FakePool, kill_some
+from tests.looping import looped
 from yomi.engine.cluster import Answer, ClusterError
 from yomi.engine.units import Report, UnitWorker, distribute
 from yomi.nets.errors import LineError
@@ -34,9 +35,9 @@ def run(pool: FakePool, units: int = 20, **options: Any) -> Iterator[tuple[int, 
 SQUARES = {unit: (unit + 10) ** 2 for unit in range(20)}
 
 
-@pytest.mark.parametrize("in_order", [False, True])
-@pytest.mark.parametrize("slots", [1, 4])
-@pytest.mark.parametrize("count", [1, 2, 5])
+@looped("in_order", [False, True])
+@looped("slots", [1, 4])
+@looped("count", [1, 2, 5])
 def test_every_unit_is_done_once_however_many_actors_are_lost(count: int, slots: int, in_order: bool) -> None:
     losses = 0
     for seed in range(20):
@@ -73,7 +74,7 @@ def test_no_units_end_at_once() -> None:
     assert list(run(FakePool(Squares, 2), 0)) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     "content",
     [
         [(3, b"")],  # no report

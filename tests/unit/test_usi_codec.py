@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.looping import looped
 from yomi.engine.default_network import network_file
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import TABLE, USI_NAMES, OptionError, Options, rows_for
@@ -183,7 +184,7 @@ def test_every_option_is_read_as_it_is_shown() -> None:
                     row.parse_usi(text)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("name", "text", "value"),
     [
         ("usi_hash", "256", 256 * 2**20),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.shogi_player import FakeShogiPlayer
+from tests.looping import looped
 from tests.waiting import wait_until
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.options import Options
@@ -101,8 +102,8 @@ def test_what_needs_the_player_first_loads_it(first: str) -> None:
     assert talk.player.calls == ["load", *["decide"] * first.startswith("go")]
 
 
-@pytest.mark.parametrize("go", GOES)
-@pytest.mark.parametrize("seconds", [0.0, 60.0])
+@looped("go", GOES)
+@looped("seconds", [0.0, 60.0])
 def test_every_go_gets_one_answer_before_the_end(go: str, seconds: float) -> None:
     for middle in (None, *MIDDLES):
         talk = Talk(seconds)
@@ -151,8 +152,8 @@ REFUSED = (
 )
 
 
-@pytest.mark.parametrize("refused", REFUSED)
-@pytest.mark.parametrize("go", [*GOES, "go nodes 1", "go mate 100", "go mate infinite"])
+@looped("refused", REFUSED)
+@looped("go", [*GOES, "go nodes 1", "go mate 100", "go mate infinite"])
 def test_a_refused_position_has_no_answer(refused: str, go: str) -> None:
     """Neither is there an answer for the position before, nor one before `stop` if that has to come first."""
     talk = Talk()
