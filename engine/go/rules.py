@@ -63,7 +63,7 @@ class Rules:
         rules = PRESETS.get(_ALIASES.get(_squash(text).removesuffix("rules"), ""))
         if rules is None:
             if _squash(text) == "agabutton":
-                raise RulesError("rules with a button (aga-button) are not supported")
+                raise RulesError("buttons are not supported (aga-button)")
             known, hint = ", ".join(PRESETS), did_you_mean(text, PRESETS)
             message = tr(
                 "unknown rules '{text}': expected a JSON object or one of {known}", text=text[:100], known=known
@@ -97,6 +97,8 @@ class Rules:
         try:
             return _with_field(self, key.strip(), plain)
         except RulesError:
+            if isinstance(plain, bool):
+                raise
             # Again with the text as it was written, for the message.
             return _with_field(self, key.strip(), value.strip())
 
@@ -241,7 +243,7 @@ def _with_field(rules: Rules, key: str, value: object) -> Rules:
             return replace(rules, friendly_pass_ok=_boolean(key, value))
         case "hasButton":
             if _boolean(key, value):
-                raise RulesError("rules with a button (hasButton true) are not supported")
+                raise RulesError("buttons are not supported: expected hasButton false")
             return rules
         case "komi":
             return replace(rules, komi=_number(value))

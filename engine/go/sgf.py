@@ -367,7 +367,7 @@ def _properties_of(node: Node, board: Board) -> dict[str, list[str]]:
     properties: dict[str, list[str]] = {}
     if node.move:
         color, move = node.move
-        properties[format_color(color)] = ["tt" if move == PASS else board.letters(move)]
+        properties[format_color(color)] = ["" if move == PASS else board.letters(move)]
     for name, stone in SETUP_PROPERTIES.items():
         points = sorted(board.letters(point) for color, point in node.setup if color == stone)
         if points:

@@ -117,17 +117,14 @@ class GoTerminalGame(TerminalGame["GoGame"]):
         return f"{result}, {COLOR_NAMES[COLORS[winner.lower()]]} wins by {by}"
 
     def score(self) -> str:
-        """Return a map of the expected owners, the score as the board stands, and the search's expectation."""
+        """Return a map of the expected owners, and the expected score, or the score after the end."""
         game, owners = self.game, self._owners()
         marks = ["b" if owner > OWNED else "w" if owner < -OWNED else "." for owner in owners]
-        rows = map(" ".join, game.board.rows(marks))
-        dead = removed_stones(game, lambda: owners)
-        result = self._result(dead)
-        result = japanese_result(result) if is_japanese() else result
-        if dead:
-            text = tr("as the board stands, dead stones taken off: {result}", result=result)
-        else:
-            text = tr("as the board stands: {result}", result=result)
+        lines = [*map(" ".join, game.board.rows(marks))]
+        if game.is_over:
+            result = self._result(removed_stones(game, lambda: owners))
+            result = japanese_result(result) if is_japanese() else result
+            return "\n".join([*lines, tr("as the board stands, dead stones taken off: {result}", result=result)])
         report = self.search().report
         if report.moves:
             black = report.side_to_move == BLACK
@@ -135,8 +132,8 @@ class GoTerminalGame(TerminalGame["GoGame"]):
             winrate = report.winrate if black else 1.0 - report.winrate
             score, percent = score_text(round(lead, 1)), f"{100 * winrate:.1f}"
             score = japanese_lead(lead) if is_japanese() else score
-            text += tr("; expected: {score}, Black wins {winrate}%", score=score, winrate=percent)
-        return "\n".join([*rows, text])
+            lines.append(tr("expected: {score}, Black wins {winrate}%", score=score, winrate=percent))
+        return "\n".join(lines)
 
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
         try:

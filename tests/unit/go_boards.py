@@ -5,6 +5,17 @@ from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.native.go.board import BLACK, WHITE
 
+# C7 and E7 with their friends share liberties and have no eyes.
+SEKI_WITHOUT_EYES = """
+. X O . X O .
+X X O . X O O
+. X O O X O .
+X X X X O O O
+. X X X O . O
+X X X X O O O
+X X X X O . O
+"""
+
 
 def game_of(drawing: str, rules: Rules = PRESETS["tromp-taylor"], komi: float = 0.0, side: int = BLACK) -> GoGame:
     """Return a game that starts from the drawn position."""

@@ -225,6 +225,14 @@ def test_settings_without_meaning_to_an_analysis_are_told(settings: dict[str, An
     assert session.fake.requests[0].options == session.settings.options
 
 
+def test_a_number_of_threads_is_answered_with_a_warning() -> None:
+    session = ScriptedAnalysis()
+    settings = {"numSearchThreads": 4, "maxPlayouts": 9}
+    answers = session.send(json.dumps(QUERY | {"id": "a", "overrideSettings": settings})).splitlines()
+    assert "numSearchThreads (can only be set at the start)" in json.loads(answers[0])["warning"]
+    assert (session.fake.requests[0].options or Options()).playouts == 9
+
+
 def test_the_debug_log_has_every_line(caplog: pytest.LogCaptureFixture) -> None:
     session = ScriptedAnalysis()
     query = json.dumps(QUERY | {"id": "a"})

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.go_boards import game_of, play_all, points
+from tests.unit.go_boards import SEKI_WITHOUT_EYES, game_of, play_all, points
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.go.scoring import (
     Ownership,
@@ -95,16 +95,6 @@ def test_area_without_dead_stones_is_the_kernels(size: int, choices: list[int]) 
         game.play(game.side_to_move, legal[choice % len(legal)])
     assert final_score(game) == area_points(game.position)
 
-
-SEKI_WITHOUT_EYES = """
-. X O . X O .
-X X O . X O O
-. X O O X O .
-X X X X O O O
-. X X X O . O
-X X X X O O O
-X X X X O . O
-"""
 
 SEKI_WITH_EYES = """
 . X O . O . X . .

@@ -13,6 +13,7 @@ import pytest
 
 from tests.fakes.player import FakePlayer
 from tests.fakes.session import ScriptedSession
+from tests.unit.go_boards import SEKI_WITHOUT_EYES, game_of
 from yomi.engine.clock import TimeSystem
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
@@ -21,6 +22,7 @@ from yomi.engine.go.gtp.codec import COMMANDS, Command, GtpError, check_count
 from yomi.engine.go.gtp.engine import gtp_version
 from yomi.engine.go.gtp.session import Session
 from yomi.engine.go.players.setup import Model
+from yomi.engine.go.points import square
 from yomi.engine.levels import level_settings
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
@@ -71,8 +73,9 @@ def test_arguments_are_counted(usage: str, right: list[int], wrong: list[int]) -
     ("version", "expected"), [("0.1.0", "0.110"), ("0.1.2", "0.112"), ("0.2.0", "0.120"), ("1.0.0", "1.100")]
 )
 def test_version_suits_lizzie(version: str, expected: str) -> None:
-    assert gtp_version(version) == expected
-    assert int(expected.split(".")[1]) >= 15
+    first, rest = gtp_version(version).split(" ", 1)
+    assert (first, rest) == (expected, f"(yomi {version})")
+    assert int(first.split(".")[1]) >= 15
 
 
 def test_what_gtp_requires_is_there() -> None:
@@ -460,15 +463,15 @@ def test_the_loop_answers_everything_before_the_end_of_input(caplog: pytest.LogC
 
 @pytest.mark.parametrize(
     ("command", "is_told"),
-    [("genmove b", True), ("genmove w", False), ("yomi-ownership", True), ("final_score", False)],
+    [("genmove b", True), ("genmove w", False), ("yomi-ownership", True), ("final_status_list dead", False)],
 )
 def test_only_searches_are_cut_short(command: str, is_told: bool, caplog: pytest.LogCaptureFixture) -> None:
     class Hurried(FakePlayer):
-        """White's moves and `final_score` need no search."""
+        """White's moves need no search, and without a network dead stones do not."""
 
         @property
         def model(self) -> Model | None:
-            return None if command == "final_score" else Model("fake", 8, 1, "fp32")
+            return None if command == "final_status_list dead" else Model("fake", 8, 1, "fp32")
 
         def decide(self, request: Request[GoGame]) -> Decision:
             return super().decide(request) if request.game.side_to_move == BLACK else Decision(PASS)
@@ -480,7 +483,7 @@ def test_only_searches_are_cut_short(command: str, is_told: bool, caplog: pytest
     session = ScriptedSession(Hurried(Options(size=9, rules="japanese")))
     session.is_hurried = True
     session.send("play b e5")
-    assert session.send(command).startswith("= ")
+    assert session.send(command).startswith("=")
     assert ["searches are cut short" in message for message in caplog.messages] == [True] * is_told
 
 
@@ -515,11 +518,60 @@ def test_a_finished_game_is_scored_by_its_rules(rules: str, agreed: bool) -> Non
         return [session.send(line).strip() for line in lines]
 
     session.send("play b c3")
-    as_if_agreed = verdict()
-    assert as_if_agreed[1:] == ["= C3", "=", "= dead"]
+    assert verdict() == ["= W+1.5", "= C3", "=", "= dead"], "the expected score"
     session.send("play w pass")
     session.send("play b pass")
-    assert verdict() == (as_if_agreed if agreed else ["= B+24.5", "=", "= C3", "= alive"])
+    dead = {"chinese": "W+0.5", "japanese": "W+1.5"}.get(rules)
+    assert verdict() == ([f"= {dead}", "= C3", "=", "= dead"] if agreed else ["= B+24.5", "=", "= C3", "= alive"])
+    assert f"RE[{dead or 'B+24.5'}]" in session.send("printsgf")
+
+
+@pytest.mark.parametrize(
+    ("lead", "komi", "rules", "answer"),
+    [
+        (1.5, 7.5, "chinese", "W+1.5"),  # White is to move
+        (4.2, 6.5, "japanese", "W+4.5"),
+        (-4.2, 6.5, "japanese", "B+4.5"),
+        (0.2, 7.0, "chinese", "0"),
+        (-0.2, 6.5, "japanese", "B+0.5"),
+        (13.3, 3.75, "chinese", "W+13.75"),
+    ],
+)
+def test_an_unfinished_game_has_the_searched_score(lead: float, komi: float, rules: str, answer: str) -> None:
+    class Searching(FakePlayer):
+        def decide(self, request: Request[GoGame]) -> Decision:
+            decision = super().decide(request)
+            return replace(decision, report=replace(decision.report, score_lead=lead))
+
+    session = ScriptedSession(Searching(Options(size=9, rules=rules, komi=komi)))
+    session.send("play b e5")
+    assert session.send("final_score").strip() == f"= {answer}"
+    assert "RE[" not in session.send("printsgf")
+
+
+def test_only_finished_games_have_stones_in_seki() -> None:
+    session = ScriptedSession(FakePlayer(Options(size=7, rules="japanese", komi=0.5)))
+    position = [
+        f"{'b' if color == BLACK else 'w'} {square(7).vertex(point)}"
+        for color, point in game_of(SEKI_WITHOUT_EYES).stones()
+    ]
+    session.send(f"set_position {' '.join(position)}")
+    assert session.send("final_status_list seki").strip() == "="
+    stone = "C7"
+    assert session.send(f"final_status {stone}").strip() == "= alive"
+    session.send("play b pass")
+    session.send("play w pass")
+    assert stone in session.send("final_status_list seki")
+    assert session.send(f"final_status {stone}").strip() == "= seki"
+
+
+def test_a_finished_game_is_written_with_its_result() -> None:
+    session = ScriptedSession(FakePlayer(Options(size=5, komi=0.5)))
+    for line in ("play b c3", "play w pass", "play b pass"):
+        session.send(line)
+    text = session.send("printsgf")
+    assert "RE[B+24.5]" in text
+    assert ";W[];B[]" in text, "programs for FF[4] take tt for a point"
 
 
 def test_quit_leaves_the_rest() -> None:

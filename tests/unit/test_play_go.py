@@ -65,7 +65,7 @@ def test_a_game_without_result_in_the_terminal(tmp_path: Path) -> None:
     terminal, text = play_with(["score", f"save {path}", "quit"], FakePlayer(), game=game)
     assert terminal.result == load_record(path).result == "Void"
     assert "Result: Void" in text
-    assert "as the board stands: Void" in text
+    assert "as the board stands, dead stones taken off: Void" in text
 
 
 def test_the_engine_may_resign_and_watch() -> None:

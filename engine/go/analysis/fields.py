@@ -144,7 +144,7 @@ class Settings:
 
 
 def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, list[str]]:
-    """Return settings changed by KataGo's names or yomi's, and the unknown names. Raises FieldError.
+    """Return settings changed by KataGo's names or yomi's, and the names that have no effect. Raises FieldError.
 
     Numbers and booleans may be text.
     """
@@ -161,6 +161,8 @@ def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, l
             raise _refused(without_human_net(row.katago))
         elif row is None or row.name in NOT_FOR_ANALYSIS:
             unknown.append(name)
+        elif not row.live and row.katago:  # KataGo accepts such names
+            unknown.append(f"{name} (can only be set at the start)")
         elif not row.live or row.name in FIXED:
             raise _refused(f"{name} can only be set at the start")
         else:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.go.game import GoGame, IllegalMove
+from yomi.engine.go.game import GoGame, IllegalMove, score_text
 from yomi.engine.go.gtp.codec import Command, GtpError, command, integer, real
 from yomi.engine.go.gtp.session import Session
 from yomi.engine.go.points import Board, SetupError, fixed_handicap, free_handicap, parse_color
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.rules import Rules, RulesError
+from yomi.engine.go.scoring import final_score, removed_stones
 from yomi.engine.go.sgf import SgfError, to_sgf
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.protocols.session import KEEPS, PAUSES
@@ -130,8 +131,8 @@ def set_free_handicap(session: Session, request: Command) -> None:
 def loadsgf(session: Session, request: Command) -> str:
     """Load a record to before move N, or to its end; answer the side to move.
 
-    A broken record is loaded up to the fault, and stderr shows each fault. The current rules stay if the record names
-    none or unknown ones.
+    A broken record is loaded up to the fault, and stderr shows each fault. Rules and komi stay if the record names
+    none, or unknown rules.
     """
     words = list(request.arguments)
     moves = None
@@ -140,7 +141,9 @@ def loadsgf(session: Session, request: Command) -> str:
     path = " ".join(words).strip('"')
     try:
         record = load_record(path)
-        game = record.game(moves, rules=session.game.rules, override_rules=record.rules is None, cut=True)
+        old = session.game
+        komi = old.komi if record.komi is None and record.handicap < 2 else None
+        game = record.game(moves, rules=old.rules, override_rules=record.rules is None, komi=komi, cut=True)
     except SgfError as error:
         if len(words) > 1 and _is_file(" ".join(words[:-1])) and not _is_file(path):
             raise GtpError(f"invalid move number {words[-1]!r}: expected a number") from None
@@ -159,9 +162,17 @@ def _is_file(text: str) -> bool:
         return False
 
 
+def result_of(session: Session) -> str:
+    """Return the result of a finished game, as in SGF."""
+    game = session.game
+    if game.is_no_result:
+        return "Void"
+    return score_text(final_score(game, removed_stones(game, session.final_ownership)))
+
+
 @command("printsgf", background=KEEPS)
 def printsgf(session: Session, request: Command) -> str:
-    text = to_sgf(session.game)
+    text = to_sgf(session.game, result=result_of(session) if session.game.is_over else "")
     path = request.text.strip('"')
     if path in ("", "-"):
         return text

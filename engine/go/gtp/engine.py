@@ -43,12 +43,12 @@ none/Forget evaluations/clear_cache"""
 
 
 def gtp_version(version: str) -> str:
-    """Return a version that every client accepts: 0.1.0 becomes 0.110, 0.1.2 becomes 0.112, 1.0.0 becomes 1.100.
+    """Return the version after a number that every client accepts: "0.112 (yomi 0.1.2)", "1.100 (yomi 1.0.0)".
 
-    Lizzie takes a second number below 15 for an old Leela Zero and warns.
+    Lizzie reads the first word. It takes a second number below 15 for an old Leela Zero and warns.
     """
     major, minor, patch = (int(part) for part in version.split(".")[:3])
-    return f"{major}.{100 + 10 * minor + patch}"
+    return f"{major}.{100 + 10 * minor + patch} ({NAME} {version})"
 
 
 def _register_answer(name: str, text: str) -> None:

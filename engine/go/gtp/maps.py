@@ -17,21 +17,12 @@ from yomi.engine.go.gtp.session import Session
 from yomi.engine.go.players.setup import RawEvaluation
 from yomi.engine.go.points import Board, format_color, parse_color
 from yomi.engine.protocols.session import PAUSES
-from yomi.engine.search.types import Limits, MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.native.go.board import PASS
 
 # Outputs of kata-raw-nn that not all networks have.
 RAW_EXTRAS = ("varTimeLeft", "shorttermWinlossError", "shorttermScoreError")
-SECONDS = 1.0  # time limit of the short search
 CANDIDATES = 5  # number of moves with a label
-
-
-def search(session: Session) -> SearchReport:
-    request = session.request()
-    request.limits = Limits(seconds=SECONDS)
-    report = session.player.decide(request).report
-    session.tell_hurry()
-    return report
 
 
 def _by_point(report: SearchReport) -> dict[int, MoveReport]:
@@ -102,7 +93,7 @@ def ownership(session: Session, request: Command) -> str:
 @command("yomi-visits", background=PAUSES)
 def visits(session: Session, request: Command) -> str:
     game = session.game
-    moves = _by_point(search(session))
+    moves = _by_point(session.short_search())
     counts = [float(moves[point].visits) if point in moves else 0.0 for point in game.board.points]
     return board_of(_colors(np.array(counts, np.float32)), game.board)
 
@@ -122,7 +113,7 @@ def _colors(values: npt.NDArray[np.float32]) -> list[str]:
 def winrate(session: Session, request: Command) -> str:
     """Answer 2 * (Black's winrate) - 1 after each searched move."""
     game = session.game
-    report = search(session)
+    report = session.short_search()
     moves = _by_point(report)
     values = [
         _for_black(report, 2 * moves[point].winrate - 1) if point in moves else 0.0 for point in game.board.points
@@ -132,13 +123,13 @@ def winrate(session: Session, request: Command) -> str:
 
 @command("yomi-pv", background=PAUSES)
 def principal_variation(session: Session, request: Command) -> str:
-    report = search(session)
+    report = session.short_search()
     return " ".join(session.game.board.vertex(move) for move in report.moves[0].pv) if report.moves else ""
 
 
 @command("yomi-best", background=PAUSES)
 def best_moves(session: Session, request: Command) -> str:
-    report = search(session)
+    report = session.short_search()
     board = session.game.board
     if not report.moves:
         return "TEXT no move"
@@ -159,7 +150,7 @@ def best_moves(session: Session, request: Command) -> str:
 
 @command("yomi-evaluation", background=PAUSES)
 def evaluation(session: Session, request: Command) -> str:
-    report = search(session)
+    report = session.short_search()
     lead = _for_black(report, report.score_lead)
     chance = report.winrate if report.side_to_move == BLACK else 1 - report.winrate
     return f"Black wins {100 * chance:.1f}%, lead {lead:+.1f} points, {report.visits} visits"

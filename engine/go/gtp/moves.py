@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from yomi.engine.color import BLACK
 from yomi.engine.go.cgos.codec import cgos_json
 from yomi.engine.go.game import score_text
+from yomi.engine.go.gtp.board import result_of
 from yomi.engine.go.gtp.codec import Command, GtpError, boolean, command, integer, real
 from yomi.engine.go.gtp.session import Finished, Session, Stream
 from yomi.engine.go.points import Board, format_color, parse_color
-from yomi.engine.go.scoring import chains, final_score, final_status, removed_stones
+from yomi.engine.go.scoring import chains, final_status, removed_stones
 from yomi.engine.players.request import Decision
 from yomi.engine.protocols.session import PAUSES
 from yomi.engine.search.types import MoveReport, SearchReport
@@ -337,11 +339,23 @@ STATUS = ("alive", "dead", "seki")
 
 @command("final_score", background=PAUSES, usage="")
 def score(session: Session, request: Command) -> str:
-    # Before the end of the game: as if it ended here.
+    """Answer the score; before the end of the game the expected score of a short search."""
     game = session.game
-    if game.is_no_result:
-        return "0"
-    return score_text(final_score(game, removed_stones(game, session.final_ownership)))
+    if game.is_over:
+        return "0" if game.is_no_result else result_of(session)
+    report = session.short_search(is_analysis=True)
+    lead = report.score_lead if report.side_to_move == BLACK else -report.score_lead
+    komi = float(game.position["komi"])
+    return score_text(round(lead + komi) - komi)
+
+
+def _status_of_stones(session: Session) -> dict[str, list[int]]:
+    game = session.game
+    found = final_status(game, removed_stones(game, session.final_ownership))
+    if not game.is_over:  # shared liberties may still be filled, or eyes made
+        found["alive"] += found["seki"]
+        found["seki"] = []
+    return found
 
 
 @command("final_status", background=PAUSES, usage="VERTEX")
@@ -350,7 +364,7 @@ def final_status_of(session: Session, request: Command) -> str:
     point = game.board.parse_vertex(request.arguments[0])
     if point == PASS or not game.color_at(point):
         raise GtpError(f"no stone on {request.arguments[0]}: expected the vertex of a stone")
-    found = final_status(game, removed_stones(game, session.final_ownership))
+    found = _status_of_stones(session)
     return next(status for status in STATUS if point in found[status])
 
 
@@ -361,6 +375,6 @@ def final_status_list(session: Session, request: Command) -> str:
     if status not in STATUS:
         raise GtpError(f"invalid status {request.arguments[0]!r}: expected alive, dead or seki")
     game = session.game
-    wanted = set(final_status(game, removed_stones(game, session.final_ownership))[status])
+    wanted = set(_status_of_stones(session)[status])
     lines = [" ".join(game.board.vertex(point) for point in chain) for _, chain in chains(game) if chain[0] in wanted]
     return "\n".join(lines)

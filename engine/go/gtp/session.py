@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from yomi.engine.go.game import GoGame
     from yomi.engine.go.players.player import GoPlayer
     from yomi.engine.players.request import Request
+    from yomi.engine.search.types import SearchReport
 
 log = logging.getLogger("yomi.gtp")
 
+SECONDS = 1.0  # time limit of the search for one answer about the position
 GRACE = 0.5  # seconds that a search may continue after the controller has disconnected
 HURRY = 0.02  # seconds between interruptions of the remaining commands after that
 
@@ -164,6 +166,16 @@ class Session(BaseSession):
         if self.is_interrupted:
             request.stop()
         return request
+
+    def short_search(self, *, is_analysis: bool = False) -> SearchReport:
+        """Search the game for SECONDS; see `request`."""
+        from yomi.engine.search.types import Limits
+
+        request = self.request(is_analysis=is_analysis)
+        request.limits = Limits(seconds=SECONDS)
+        report = self.player.decide(request).report
+        self.tell_hurry()
+        return report
 
     def final_ownership(self) -> npt.NDArray[np.float32]:
         """Return the expected owner of each point at the end; see `GoPlayer.final_ownership`."""
