@@ -31,6 +31,7 @@ from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 
 HANG = 0.5
+PATIENT = 60.0  # where nothing hangs: a busy machine may stop a thread for long
 NEVER = range(0)
 ALWAYS = range(1, 10**9)
 
@@ -82,7 +83,7 @@ def expected_visits() -> dict[int, int]:
 @pytest.mark.parametrize("fault", ["raise", "nan", "hang"])
 def test_a_failure_is_repaired_and_nothing_is_lost(fault: str, caplog: pytest.LogCaptureFixture) -> None:
     devices = Devices((fault, range(5, 6)), once=True)
-    queue = EvaluationWorkers(devices.factories(), hang=HANG)
+    queue = EvaluationWorkers(devices.factories(), hang=HANG if fault == "hang" else PATIENT)
     search = new_search(queue)
     search.set_position(new_game())
     with caplog.at_level(logging.WARNING, "yomi.evaluators"):
@@ -101,7 +102,7 @@ def test_a_failure_is_repaired_and_nothing_is_lost(fault: str, caplog: pytest.Lo
 @pytest.mark.parametrize("fault", ["raise", "hang"])
 def test_a_device_that_keeps_failing_is_dropped(fault: str, caplog: pytest.LogCaptureFixture) -> None:
     devices = Devices((fault, ALWAYS), ("none", NEVER))
-    queue = EvaluationWorkers(devices.factories(), hang=HANG)
+    queue = EvaluationWorkers(devices.factories(), hang=HANG if fault == "hang" else PATIENT)
     search = new_search(queue, workers=2, batches_in_flight=2)
     search.set_position(new_game())
     with caplog.at_level(logging.WARNING, "yomi.evaluators"):
@@ -122,7 +123,7 @@ def test_a_device_that_keeps_failing_is_dropped(fault: str, caplog: pytest.LogCa
 
 def test_without_any_device_left_everything_ends_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     devices = Devices(("raise", ALWAYS), ("raise", ALWAYS))
-    queue = EvaluationWorkers(devices.factories(), hang=HANG)
+    queue = EvaluationWorkers(devices.factories(), hang=PATIENT)
     search = new_search(queue, workers=2, batches_in_flight=2)
     search.set_position(new_game())
     messages = set()
@@ -139,18 +140,18 @@ def test_without_any_device_left_everything_ends_with_the_reason(caplog: pytest.
 
 def test_a_batch_that_fails_everywhere_is_itself_at_fault() -> None:
     devices = Devices(("none", NEVER), ("none", NEVER), seconds=0.1)
-    queue = EvaluationWorkers(devices.factories(), hang=HANG)
+    queue = EvaluationWorkers(devices.factories(), hang=PATIENT)
     done: SimpleQueue[Job] = SimpleQueue()
     poison = Job(make_batch(go_spec(5), 4, Inputs.NOTHING), 4, done)
     poison.batch = poison.batch._replace(logits=None)
     good = Job(make_batch(go_spec(5), 4, Inputs.NOTHING), 4, done)
     for _ in range(3):
         queue.submit(poison)
-        assert done.get(timeout=30).error is not None
+        assert done.get(timeout=300).error is not None
         poison.failed_at = None
         for _ in range(40):
             queue.submit(good)
-            assert done.get(timeout=30).error is None
+            assert done.get(timeout=300).error is None
             time.sleep(0.005)
     assert queue.worker_count == 2
     queue.close()
@@ -224,7 +225,7 @@ def test_a_device_that_is_set_up_just_when_it_is_given_up_stays_so() -> None:
         answer = ask(queue, lambda _: None)
         logger.addFilter(hold_the_first)
         try:
-            errors.append(answer.get(timeout=60))
+            errors.append(answer.get(timeout=300))
         finally:
             logger.removeFilter(hold_the_first)
         if seen == [True]:
@@ -256,7 +257,7 @@ def test_a_slow_thread_that_comes_back_changes_nothing() -> None:
     given = make_batch(go_spec(5), 4, Inputs.NOTHING)
     given.keys[:] = [1, 2, 3, 4]
     queue.submit(Job(given, 4, done))
-    job = done.get(timeout=30)
+    job = done.get(timeout=300)
     assert job.error is None
     assert job.batch is not given
     result = job.batch.logits.copy()
@@ -301,7 +302,7 @@ def ask(queue: EvaluationWorkers, function: Callable[[Any], object]) -> SimpleQu
 
 @pytest.mark.parametrize("fails", [True, False])
 def test_who_waits_when_the_workers_are_closed_gets_an_answer(fails: bool) -> None:
-    queue = EvaluationWorkers([ScriptedEvaluator], hang=5.0 if fails else 0.5)
+    queue = EvaluationWorkers([ScriptedEvaluator], hang=PATIENT if fails else 0.5)
     begun, goes_on = threading.Event(), threading.Event()
 
     def work(evaluator: Any) -> None:
@@ -316,18 +317,19 @@ def test_who_waits_when_the_workers_are_closed_gets_an_answer(fails: bool) -> No
     if fails:
         threading.Thread(target=lambda: queue._closing.wait(60) and goes_on.set()).start()
     queue.close()
-    first, *others = [answer.get(timeout=60) for answer in answers]
+    first, *others = [answer.get(timeout=300) for answer in answers]
     assert isinstance(first, OSError if fails else EvaluatorError)
     assert all("closed" in str(each) for each in others)
     goes_on.set()
 
 
 def test_closing_waits_for_all_that_was_submitted() -> None:
-    queue = EvaluationWorkers([ScriptedEvaluator], hang=1.0)
-    answers = [ask(queue, lambda evaluator: time.sleep(0.4)) for _ in range(4)]
+    queue, goes_on = EvaluationWorkers([ScriptedEvaluator], hang=PATIENT), threading.Event()
+    answers = [ask(queue, lambda evaluator: goes_on.wait(300)) for _ in range(4)]
     wait_until(lambda: queue._tasks.qsize() == 3)
+    threading.Thread(target=lambda: queue._closing.wait(300) and goes_on.set()).start()
     queue.close()
-    assert [answer.get(timeout=60) for answer in answers] == [None] * 4
+    assert [answer.get(timeout=300) for answer in answers] == [None] * 4
 
 
 @pytest.mark.parametrize("comes", ["interrupt", "failure"])

@@ -130,7 +130,7 @@ def test_visitors_wait_until_an_engine_is_idle(log: list[str]) -> None:
             assert len(log) == MAX_ENGINES
             await use(engines, 1)
             assert len(log) == MAX_ENGINES, "a loaded engine needs no room"
-        await asyncio.wait_for(asyncio.gather(*waiting), 10)
+        await asyncio.wait_for(asyncio.gather(*waiting), 300)
 
     asyncio.run(visit())
     assert log[-1] in ("load shogi 8", "load shogi 9")
@@ -143,7 +143,7 @@ def test_a_visitor_who_leaves_takes_no_room(log: list[str]) -> None:
             task = asyncio.create_task(use(engines, level))
             await asyncio.sleep(0)
             task.cancel()
-        await asyncio.wait_for(use(engines, 10), 10)
+        await asyncio.wait_for(use(engines, 10), 300)
 
     asyncio.run(visit())
     assert log[-1] == "load shogi 10"
@@ -219,7 +219,7 @@ def test_an_analysis_gives_way_to_a_game(analyses: list[str]) -> None:
         while len(analyses) < 3:
             await asyncio.sleep(0.001)
         engines.end_searches()
-        await asyncio.wait_for(analysis, 10)
+        await asyncio.wait_for(analysis, 300)
 
     asyncio.run(visit())
     assert analyses == ["begin 7g7f", "end 7g7f"] * 2
@@ -237,7 +237,7 @@ def test_analyses_take_turns_and_search_beside_games_at_last(
         begun = [line for line in analyses if "begin" in line]
         assert begun[:4] == ["begin 7g7f", "begin 2g2f"] * 2
         async with engines.use(SHOGI, 3):
-            await asyncio.wait_for(first_reports(engines, "7g7f", 3), 10)
+            await asyncio.wait_for(first_reports(engines, "7g7f", 3), 300)
 
     asyncio.run(visit())
 
