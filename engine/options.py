@@ -287,10 +287,10 @@ class Options(SearchOptions):
     )
     lag: float = number(
         0.2, 0, 60, "reserve this time for each move against delays on the way to the clock", LIMITS, unit="s",
-        katago="lagBuffer", usi=Usi("NetworkDelay", "Time_Margin", scale=1000),
+        defaults={"shogi": 0.1}, katago="lagBuffer", usi=Usi("NetworkDelay", "Time_Margin", scale=1000),
     )
     byoyomi_margin: float = number(
-        0.1, 0, 60, "reserve this further time for each move in byo-yomi", LIMITS, unit="s", games=SHOGI,
+        0.0, 0, 60, "reserve this further time for each move in byo-yomi", LIMITS, unit="s", games=SHOGI,
         usi=Usi("ByoyomiMargin", "Byoyomi_Margin", scale=1000),
     )
     batch_size: int | None = number(

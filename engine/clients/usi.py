@@ -24,6 +24,9 @@ from yomi.engine.records import MATE_SCORE, winrate_of
 
 # Options of yomi, dlshogi and FukauraOu that limit a search in other ways than `go nodes`.
 OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "NodesLimit")}
+# Options of YaneuraOu, dlshogi and yomi for delays on the way to the clock, in milliseconds. A match needs little.
+MARGINS = ("NetworkDelay", "NetworkDelay2", "ByoyomiMargin", "Byoyomi_Margin", "Time_Margin")
+LOCAL_MARGIN = 30
 FOREVER = 3600.0  # seconds given to engines whose search an option ends
 CENTIPAWNS = 600.0  # centipawns per logit of the winrate, used for the scores of all engines
 POLL = 0.5  # seconds between checks whether a move is overdue
@@ -49,6 +52,16 @@ class UsiClient(EngineClient):
     def set_option(self, name: str, text: str) -> None:
         """Set an option between games; an empty text presses a button."""
         self.process.send(f"setoption name {name} value {text}" if text else f"setoption name {name}")
+
+    def lower_margins(self) -> None:
+        """Ask for short reserves of time, as the clock is on this machine. Options and flags of the user stay."""
+        if "--lag" in self.spec.command or "--byoyomi-margin" in self.spec.command:
+            return
+        for name in MARGINS:
+            found = dict(re.findall(r"(default|min) ([0-9]+)", self.options.get(name, "")))
+            value = max(LOCAL_MARGIN, int(found.get("min", 0)))
+            if name not in self.spec.options and int(found.get("default", 0)) > value:
+                self.set_option(name, str(value))
 
     def new_game(self) -> None:
         self._ask("isready", "readyok")

@@ -77,7 +77,7 @@ class Player(abc.ABC, Generic[G]):
         """Load networks and book of the options, for the board of a game. Errors: see `load`."""
         self.options = options
         self._lost = LostMoves()
-        self._lateness = Lateness()
+        self._lateness = Lateness()  # between the end of a move's time and the answer, by this machine's load
         self._loaded: object = None
         self._configured: tuple[Options, PositionSearch] | None = (
             None  # the options are a copy: the player's may change
@@ -245,8 +245,10 @@ class Player(abc.ABC, Generic[G]):
         self._start_mate_search(turn)
         try:
             self._start(turn, self._limits(turn))
-            self._watch(turn, lambda: self._schedule(turn), self._annotate)
+            lateness = self._watch(turn, lambda: self._schedule(turn), self._annotate)
+            end = time.monotonic() + search.latency  # the latency has a reserve of its own
             report = end_search(search, max(PATIENCE, search.latency), request.pv_length)
+            self._lateness.note(lateness + max(0.0, time.monotonic() - end))
             if not (report.moves or self._mate_line() or turn.forced is not None) and search.is_running:
                 report = self._wait_for_move(turn)
         finally:
@@ -272,11 +274,14 @@ class Player(abc.ABC, Generic[G]):
 
     def _watch(
         self, turn: Turn[G], schedule: Callable[[], Budget], shown: Callable[[SearchReport], SearchReport]
-    ) -> None:
-        """Wait until the search has ended or should end. Reports are annotated before they are passed on."""
+    ) -> float:
+        """Wait until the search has ended or should end; return the longest delay of this thread in seconds.
+
+        Reports are annotated before they are passed on.
+        """
         request = turn.request
         on_report = request.on_report
-        lateness = watch(
+        return watch(
             self._search,
             schedule,
             is_stopped=lambda: request.is_stopped or self._mate_ends_search(request),
@@ -287,7 +292,6 @@ class Player(abc.ABC, Generic[G]):
             pv_length=request.pv_length,
             depth=_least(request.depth, turn.options.depth) or 0,
         )
-        self._lateness.note(lateness)
 
     def _wait_for_move(self, turn: Turn[G]) -> SearchReport:
         """Wait for a search that must end but has no move yet: as long as the clock allows."""

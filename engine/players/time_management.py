@@ -28,7 +28,7 @@ FIRST_LOOK = 0.001  # seconds before the first check
 LOOK_SHARE = 0.02  # reading reports may take the search's core: at most this share of the time
 PATIENCE = 0.03  # seconds that a search gets to end after its time; then its current report is used
 LEAD_TO_STOP = 1.0  # a search stops early if the second move would need more than all remaining playouts to catch up
-WAKE_UPS = 3.0  # threads that wake up in turn between the end of a move's time and the controller's clock
+LATENESS_FACTOR = 1.5  # reserve of a move: this times the lateness that earlier moves lead to expect
 LATENESS_DECAY = 0.8  # share of the lateness of earlier moves that is expected of the next move
 WARM_UP = 4  # playouts of the first search, whose times do not count
 
@@ -37,18 +37,17 @@ MAX_LATENESS = 0.5  # seconds; a longer delay is no load but a machine that was 
 
 
 class Lateness:
-    """How late a loaded machine wakes up this process. The clock needs a reserve for it."""
+    """Delays of moves. The clock needs a reserve for them."""
 
     def __init__(self) -> None:
-        self._expected = 0.0
+        self.expected = 0.0  # seconds of the next move
 
     def note(self, seconds: float) -> None:
-        self._expected = max(LATENESS_DECAY * self._expected, min(seconds, MAX_LATENESS))
+        self.expected = max(LATENESS_DECAY * self.expected, min(seconds, MAX_LATENESS))
 
     @property
     def reserve(self) -> float:
-        """Seconds to reserve for threads that wake up between the end of a move's time and the controller's clock."""
-        return WAKE_UPS * self._expected
+        return LATENESS_FACTOR * self.expected
 
 
 def warm_up(search: PositionSearch, game: PlayableGame) -> None:
@@ -136,10 +135,10 @@ def is_settled(report: SearchReport, begin: float, now: float, plan: Budget) -> 
     if not moves:
         return False
     first, second = sorted((0, *(move.visits for move in moves)), reverse=True)[:2]
+    if report.depth:  # alpha-beta: nodes are no votes, and one of them can refute the best move
+        return now >= plan.soft
     if now >= plan.soft:
         return moves[0].visits == first
-    if report.depth:  # alpha-beta: one node can refute the best move
-        return False
     remaining = report.playouts / max(now - begin, 1e-3) * (plan.soft - now)
     is_early = now - plan.start <= 0.1 * (plan.soft - plan.start)
     return not is_early and first - second > LEAD_TO_STOP * remaining

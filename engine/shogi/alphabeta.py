@@ -9,6 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
     from yomi.engine.search.settings import SearchSettings
     from yomi.engine.shogi.game import ShogiGame
     from yomi.engine.shogi.networks import Nnue
+    from yomi.native.bound_kernels import Calls
     from yomi.native.spec import GameSpec
 
 WINDOW = 8  # half of the first window around the last value
 FIRST_WINDOWED = 5  # depth from which the window is narrow
 MAX_NODES = 2**62
+QUICKLY_CLEARED = 2**28  # bytes of a table that takes some 20 ms; a larger one is replaced
 VALUE_SCALE = 450.0  # the value (pawn: 90) that means a winrate of 1 / (1 + 1 / e), 73%
 
 
@@ -43,8 +46,10 @@ class AlphaBetaSearch:
         self.batch_rows = queue.evaluator.batch_size
         self.latency = 0.0  # the kernels look for the end after every node
         self._table = make_table(settings.memory)
+        self._is_used = False  # whether the table or the statistics may contain anything
         self._stop = np.zeros(1, np.int64)
-        self._workers = [_Worker(nnue, self._stop, self._table, number) for number in range(settings.workers)]
+        self._lock = threading.Lock()  # held while `_generation` and `_stop` change together
+        self._workers = [_Worker(nnue, self._stop, number) for number in range(settings.workers)]
         self._game: ShogiGame | None = None
         self._root: Root | None = None
         self._generation = 0
@@ -82,15 +87,26 @@ class AlphaBetaSearch:
             worker.forget()
 
     def clear_cache(self) -> None:
-        self._table[:] = 0
+        """Empty the table in milliseconds. Writing zeros to gigabytes would take a second of the first move's clock."""
+        if self._is_used and self._table.nbytes <= QUICKLY_CLEARED:
+            self._table[:] = 0
+        elif self._is_used:
+            for worker in self._workers:
+                worker.release()
+            self._table = make_table(0)  # there may be no memory for two
+            self._table = make_table(self.settings.memory)
 
     def clear(self) -> None:
         """Drop position, table and statistics."""
         self.stop()
         self._game = self._root = None
         self.clear_cache()
-        for worker in self._workers:
-            worker.clear()
+        self._clear_workers()
+
+    def _clear_workers(self) -> None:
+        with ThreadPoolExecutor(len(self._workers)) as pool:  # each has 80 MB
+            list(pool.map(_Worker.clear if self._is_used else _Worker.forget, self._workers))
+        self._is_used = False
 
     def start(
         self,
@@ -116,13 +132,15 @@ class AlphaBetaSearch:
         banned = {*avoid, *prune}
         moves = [move for move in game.searched_moves() if move not in banned and (allow is None or move in allow)]
         nodes = min((limit for limit in (limits.visits, limits.playouts) if limit is not None), default=MAX_NODES)
-        self._generation = (self._generation + 1) % GENERATIONS
-        self._stop[0] = 0
+        with self._lock:
+            self._generation = (self._generation + 1) % GENERATIONS
+            self._stop[0] = 0
+        self._is_used = True
         self._error = None
         self._start_time = time.perf_counter()
         self._finished.clear()
         for worker in self._workers:
-            worker.prepare(game, moves, max(1, nodes // len(self._workers)), self._generation)
+            worker.prepare(self._table, game, moves, max(1, nodes // len(self._workers)), self._generation)
         how = self.settings.best_moves, min(limits.depth or DEPTHS, DEPTHS)
         self._threads = [
             threading.Thread(target=self._run, args=(worker, *how), name=f"search-{number}", daemon=True)
@@ -131,7 +149,7 @@ class AlphaBetaSearch:
         for thread in self._threads:
             thread.start()
         if limits.seconds is not None:
-            self._timer = threading.Timer(limits.seconds, self.interrupt)
+            self._timer = threading.Timer(limits.seconds, self._end_by_time, [self._generation])
             self._timer.daemon = True
             self._timer.start()
 
@@ -163,6 +181,12 @@ class AlphaBetaSearch:
     def interrupt(self) -> None:
         """Ask the search to end as soon as it has a move, without waiting. Thread-safe."""
         self._stop[0] = 1
+
+    def _end_by_time(self, generation: int) -> None:
+        """End the search of a generation, but no later one: its timer may fire while the next search starts."""
+        with self._lock:
+            if generation == self._generation:
+                self.interrupt()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the search has ended; False after `timeout` seconds."""
@@ -220,7 +244,10 @@ class AlphaBetaSearch:
         return next(iter(self._workers[0].moves), None)
 
     def time_batches(self) -> None:
-        """Do nothing: there are no batches."""
+        """Write zeros to all memory: the system provides it now, and not while a clock runs. There are no batches."""
+        self.stop()
+        self._table[:] = 0
+        self._clear_workers()
 
     def _fullness(self) -> float:
         """Return the share of the table that this search has used, from a sample."""
@@ -260,13 +287,12 @@ class _Line:
 class _Worker:
     """A thread's working memory, and its search by increasing depth."""
 
-    def __init__(self, nnue: Nnue, stop: Any, table: Any, number: int) -> None:
+    def __init__(self, nnue: Nnue, stop: Any, number: int) -> None:
+        self._network, self._number = nnue.network, number
         self._data = make_thread(nnue.network, stop)
         self._counters = self._data.counters
-        self._number = number
-        arguments = nnue.network, self._data, table
-        self._begin, self._search = begin_search.bind(*arguments), search_root.bind(*arguments)
         self.moves: tuple[int, ...] = ()
+        self.release()
         self.forget()
 
     def forget(self) -> None:
@@ -274,6 +300,10 @@ class _Worker:
         self.found: tuple[_Line, ...] = ()
         self.depth = 0
         self._counters[:] = 0
+
+    def release(self) -> None:
+        """Forget the table, whose memory is needed."""
+        self._calls: tuple[Calls, Calls] | None = None
 
     def clear(self) -> None:
         self.forget()
@@ -289,9 +319,12 @@ class _Worker:
     def deepest(self) -> int:
         return int(self._counters[layout.DEEPEST])
 
-    def prepare(self, game: ShogiGame, moves: Sequence[int], nodes: int, generation: int) -> None:
+    def prepare(self, table: Any, game: ShogiGame, moves: Sequence[int], nodes: int, generation: int) -> None:
         data, counters = self._data, self._counters
         self.forget()
+        if self._calls is None:
+            arguments = self._network, data, table
+            self._calls = begin_search.bind(*arguments), search_root.bind(*arguments)
         self.moves = tuple(moves)
         data.positions[0] = game.position
         length = int(game.position["history_length"])
@@ -304,7 +337,9 @@ class _Worker:
     def deepen(self, best_moves: int, last: int) -> None:
         """Search deeper and deeper, to the depth `last`, another limit, or until nothing can change."""
         counters = self._counters
-        self._begin.run(0)
+        assert self._calls is not None, "prepare comes first"
+        begin, self._search = self._calls
+        begin.run(0)
         lines = min(best_moves, len(self.moves))
         values = [0] * lines
         for depth in range(1, last + 1):

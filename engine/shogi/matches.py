@@ -42,6 +42,8 @@ class ShogiMatches(MatchGame[ShogiGame]):
         return parse_usi_line(opening or START_WORD).game(**rules)
 
     def set_up(self, client: UsiClient, game: ShogiGame, clock: TimeSettings) -> None:
+        if clock.is_limited:
+            client.lower_margins()
         client.new_game()
 
     def start_of(self, game: ShogiGame) -> str:

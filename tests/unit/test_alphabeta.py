@@ -11,6 +11,7 @@ from tests.naive.shogi_exchange import gain
 from tests.unit.shogi_boards import walk
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits, SearchReport
+from yomi.engine.shogi import alphabeta
 from yomi.engine.shogi.alphabeta import AlphaBetaSearch
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
@@ -344,6 +345,44 @@ def test_a_king_tries_where_the_rule_says_so(network: NnueNetwork) -> None:
         game.play(parse_usi("5b4b"))  # White is two moves from its own try
         search.set_position(game)
         assert search.run(Limits(visits=500)).proven == -proven
+
+
+@pytest.mark.parametrize("limit", [0, 2**40])
+def test_only_a_large_table_that_was_used_is_replaced(
+    network: NnueNetwork, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing zeros to gigabytes takes a second of the first move's clock."""
+    monkeypatch.setattr(alphabeta, "QUICKLY_CLEARED", limit)
+    search = search_of(network)
+    search.time_batches()
+    table = search._table
+    search.clear()
+    search.set_position(ShogiGame(), keep_tree=False)
+    assert search._table is table
+    first = search.run(Limits(visits=500))
+    assert table.any()
+    search.clear()
+    assert (search._table is table) == (limit > 0)
+    assert not search._table.any()
+    assert not search._workers[0]._data.by_move.any()
+    search.set_position(ShogiGame())
+    again = search.run(Limits(visits=500))
+    assert [move.pv for move in again.moves] == [move.pv for move in first.moves]
+
+
+def test_the_timer_of_an_earlier_search_ends_no_later_one(network: NnueNetwork) -> None:
+    search = search_of(network)
+    search.set_position(ShogiGame())
+    search.start(Limits(visits=1, seconds=1000.0))
+    timer: Any = search._timer
+    search.stop()
+    search.start(Limits(seconds=1000.0))
+    timer.function(*timer.args)  # it had fired before it was cancelled
+    assert not search._stop[0]
+    timer = search._timer
+    timer.function(*timer.args)
+    assert search.wait(10.0)
+    search.stop()
 
 
 def test_two_threads_end_together(network: NnueNetwork) -> None:

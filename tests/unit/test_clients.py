@@ -17,6 +17,8 @@ from yomi.engine.clients.gtp import GtpClient, read_evaluation
 from yomi.engine.clients.spec import EngineLimits, EngineSpec
 from yomi.engine.clients.usi import POLL, UsiClient, UsiSearch, read_info
 from yomi.engine.clock import Clock
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.matches import ShogiMatches
 
 BASIC = "name version list_commands boardsize clear_board komi play genmove quit time_settings time_left"
 SPEC = EngineSpec("x", ("x",))
@@ -302,6 +304,25 @@ def test_options_of_usi(monkeypatch: pytest.MonkeyPatch) -> None:
         usi(monkeypatch, EngineLimits(byoyomi=1, periods=2))
     with pytest.raises(RefusedError, match="init commands are for GTP"):
         usi(monkeypatch, EngineLimits(), spec=EngineSpec("x", ("x",), commands=("a",)))
+
+
+def test_a_match_lowers_the_margins_that_an_engine_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options and flags of the user stay."""
+    margins = "NetworkDelay type spin default 120 min 0 max 9000,NetworkDelay2 type spin default 20"
+    margins += ",Time_Margin type string,ByoyomiMargin type spin default 100 min 50"
+
+    def sent(spec: EngineSpec, clock: EngineLimits) -> list[str]:
+        client, process = usi(monkeypatch, EngineLimits(), margins, spec)
+        begin = len(process.sent)
+        ShogiMatches().set_up(client, ShogiGame(), clock.clock())
+        return process.sent[begin:]
+
+    clock, new = EngineLimits(byoyomi=1), ["isready", "usinewgame"]
+    low = ["setoption name NetworkDelay value 30", "setoption name ByoyomiMargin value 50"]
+    assert sent(SPEC, clock) == [*low, *new]
+    assert sent(SPEC, EngineLimits(nodes=5)) == new
+    assert sent(replace(SPEC, options={"NetworkDelay": "0"}), clock) == [low[1], *new]
+    assert sent(replace(SPEC, command=("yomi", "usi", "--lag", "1")), clock) == new
 
 
 class Machine:

@@ -23,7 +23,7 @@ ENTERED = "K2R1B3/+P+P+P+P+P+P+P+P1/9/9/9/9/9/9/8k b RB6P 1"
 
 
 def outcome_of(sfen: str, moves: str = "", line: str = "", **rules: float | tuple[float, float]) -> tuple[int, float]:
-    """Return state and value after the moves of a game and those of a searched line."""
+    """Return state and value at the end of a searched line, after the moves of a game."""
     game = ShogiGame(sfen, entering_king="27")
     game.position["draw_value"] = 0.25, -0.25
     for name, value in rules.items():

@@ -70,6 +70,9 @@ def test_alpha_beta_is_not_settled_by_its_nodes() -> None:
     report = replace(report_of(9_000, 100), depth=12)
     assert not is_settled(report, 0.0, 7.0, PLAN)
     assert is_settled(report, 0.0, 10.0, PLAN)
+    # Of several lines the best may have fewer nodes than another.
+    assert is_settled(replace(report_of(100, 9_000), depth=12), 0.0, 10.0, PLAN)
+    assert not is_settled(replace(report_of(100, 9_000), depth=12), 0.0, 7.0, PLAN)
 
 
 def test_a_single_move_is_settled_once_no_other_can_catch_up() -> None:

@@ -114,7 +114,7 @@ def test_every_go_gets_one_answer_before_the_end(go: str, seconds: float) -> Non
         assert len(talk.answers) == 1 + (middle == "go nodes 1"), middle
 
 
-@pytest.mark.parametrize("goes", [["go depth 300"], ["go nodes 0"], ["go"], ["go mate 60000"], ["go nodes 5"] * 3])
+@pytest.mark.parametrize("goes", [["go depth 300"], ["go nodes x"], ["go"], ["go mate 60000"], ["go nodes 5"] * 3])
 def test_input_without_quit_gets_short_searches(goes: list[str]) -> None:
     talk = Talk(600.0)
     talk.say("isready", "position startpos")

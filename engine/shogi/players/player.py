@@ -18,7 +18,7 @@ from yomi.engine.options import Options
 from yomi.engine.players.player import Player, Turn
 from yomi.engine.players.request import Decision, LoadingError, Request
 from yomi.engine.players.setup import tuned
-from yomi.engine.players.time_management import PATIENCE, POLL, end_search
+from yomi.engine.players.time_management import PATIENCE, POLL, Lateness, end_search
 from yomi.engine.records import winrate_of
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits, MoveReport, PositionSearch, SearchReport
@@ -59,12 +59,35 @@ class ShogiPlayer(Player[ShogiGame]):
         self._checked_line: tuple[int, ...] = ()
         self._is_playable = False  # whether `_checked_line` can be played from `_mate_root`
         self._rules: object = None
+        self._delay = Lateness()  # time that the clock loses between two moves besides that measured here
+        self._reported = 0.0  # delay of the last message
+        self._answered: tuple[ShogiGame, Clock, float] | None = None  # game, clock and seconds of the last move
         super().__init__(options, ShogiGame())
 
     def close(self) -> None:
         self._mate.stop()
         super().close()
         self._close_book()
+
+    def decide(self, request: Request[ShogiGame]) -> Decision:
+        self._note_delay(request)
+        self._answered = None
+        decision = super().decide(request)
+        if request.clock is not None:
+            self._answered = request.game, request.clock, time.monotonic() - request.start
+        return decision
+
+    def _note_delay(self, request: Request[ShogiGame]) -> None:
+        """Compare the clock with that of the last move of the same game. Without main time nothing can be measured."""
+        if self._answered is None or request.clock is None or request.clock.main <= 0:
+            return
+        game, clock, used = self._answered
+        count = len(game.moves)
+        if len(request.game.moves) == count + 2 and request.game.moves[:count] == game.moves:
+            self._delay.note(clock.after(used).main - request.clock.main)
+            if self._delay.expected > max(1.5 * self._reported, self.options.lag):
+                self._reported = self._delay.expected
+                log.warning("moves lose %.2f s on the way to the clock: reserved from now on", self._reported)
 
     def find_mate(self, request: Request[ShogiGame]) -> MateAnswer | None:
         """Search for a mate until it is found or refuted, the time is over, or the request is stopped."""
@@ -210,7 +233,7 @@ class ShogiPlayer(Player[ShogiGame]):
         request.on_change = self._search.interrupt
         if not request.is_pondering:
             self._search.interrupt()
-        self._watch(turn, Budget, below)
+        self._lateness.note(self._watch(turn, Budget, below))
         while not request.is_stopped and request.is_pondering:  # the tree is full, or the evaluator has failed
             request.wait(1.0)
         request.on_change = None
@@ -267,10 +290,14 @@ class ShogiPlayer(Player[ShogiGame]):
     # -- time and choice -------------------------------------------------------------------------------------------
 
     def _budget(self, clock: Clock, game: ShogiGame, options: Options, lag: float, lateness: float) -> Budget:
-        return find_budget(clock, game.ply, lag, options.byoyomi_margin, lateness)
+        return find_budget(clock, game.ply, lag, options.byoyomi_margin, lateness, self._excess(options))
 
     def _time_left(self, clock: Clock, options: Options) -> float | None:
-        return time_left(clock, options.lag, options.byoyomi_margin, self._lateness.reserve)
+        return time_left(clock, options.lag, options.byoyomi_margin, self._lateness.reserve, self._excess(options))
+
+    def _excess(self, options: Options) -> float:
+        """Return the part of the measured delay that the options do not reserve."""
+        return max(0.0, self._delay.expected - options.lag)
 
     def _fallback_move(self, turn: Turn[ShogiGame]) -> int:
         move = self._search.best_prior()
@@ -315,7 +342,7 @@ def mate_in(move: MoveReport) -> int | None:
 # Increments: as byo-yomi, but an increment is not spent before it is on the clock. Exception: the clock shows less than
 # one increment, as before the first move of a game without main time if the interface adds it later.
 # Sudden death: the time per move decays geometrically. The lag of many moves and lateness remain in reserve.
-MAX_RESERVE = 0.4  # largest share of a byo-yomi for the reserves, so that periods below a second are of use
+MAX_RESERVE = 0.2  # largest share of a byo-yomi for the reserves, so that periods below a second are of use
 
 
 def moves_left(ply: int) -> float:
@@ -323,7 +350,9 @@ def moves_left(ply: int) -> float:
     return max(18.0, 44.0 - 0.5 * ply)
 
 
-def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: float = 0.0) -> Budget:
+def find_budget(
+    clock: Clock, ply: int, lag: float, margin: float, lateness: float = 0.0, excess: float = 0.0
+) -> Budget:
     """Return the limits of a move, in seconds from the start of its clock. Both are 0 if no time is left.
 
     Args:
@@ -332,14 +361,16 @@ def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: flo
         lag: seconds between the end of the search and the moment when the interface stops the clock.
         margin: a further reserve in byo-yomi, in seconds.
         lateness: recent delay of this process, in seconds.
+        excess: measured lag of the clock beyond `lag`, in seconds.
     """
     left, increment = clock.main, clock.settings.increment
     moves = moves_left(ply)
-    last = time_left(clock, lag, margin, lateness)
+    last = time_left(clock, lag, margin, lateness, excess)
     if clock.settings.system is TimeSystem.BYOYOMI:
         period = last - left
         spare = left
     else:
+        lag += excess
         period = max(increment - lag, 0.0)
         reserve = lag_reserve(lag, moves)
         if increment > 0:  # the reserve for lag is at most a third of the main time
@@ -350,11 +381,11 @@ def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: flo
     return Budget(soft, hard)
 
 
-def time_left(clock: Clock, lag: float, margin: float, lateness: float) -> float:
+def time_left(clock: Clock, lag: float, margin: float, lateness: float, excess: float = 0.0) -> float:
     """Return the seconds in which a move arrives in time; arguments as for find_budget."""
     left, settings = clock.main, clock.settings
     if settings.system is TimeSystem.BYOYOMI:
         period = settings.period
-        reserve = min(min(lag + margin, MAX_RESERVE * period) + lateness, MAX_RESERVE_SHARE * period)
+        reserve = min(min(lag + margin, MAX_RESERVE * period) + excess + lateness, MAX_RESERVE_SHARE * period)
         return left + period - reserve
-    return max(max(left, settings.increment) - lag - lateness, 0.0)
+    return max(max(left, settings.increment) - lag - excess - lateness, 0.0)

@@ -95,7 +95,7 @@ class Go:
 _TIMES = ("btime", "wtime", "byoyomi", "binc", "winc", "movetime")
 _COUNTS = ("nodes", "depth")
 _FLAGS = ("ponder", "infinite")
-_LIMITS = (*_COUNTS, "movetime", "mate")  # from 1 on; clocks may show 0
+_LIMITS = (*_COUNTS, "movetime", "mate")
 _KEYS = (*_TIMES, *_COUNTS, *_FLAGS, "mate", "searchmoves")
 
 
@@ -118,15 +118,15 @@ def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
             i += i < len(words) and words[i].lower() == "infinite"
         elif key in (*_TIMES, *_COUNTS, "mate"):
             number = _number(words[i]) if i < len(words) else None
-            is_too_small = number == 0 and key in _LIMITS  # a search with such a limit has no end, or finds nothing
-            if number is None or is_too_small:
-                wanted = "a number from 1 on" if is_too_small else "a number"
-                faults.append(f"{key}: expected {wanted}, found {repr(words[i][:50]) if i < len(words) else 'nothing'}")
+            if number is None:
+                faults.append(f"{key}: expected a number, found {repr(words[i][:50]) if i < len(words) else 'nothing'}")
                 i += 1 if i < len(words) and words[i].lower() not in _KEYS else 0
                 if key == "mate":  # the controller waits for `checkmate`
                     go.mate = math.inf
                 continue
             i += 1
+            if key in _LIMITS:
+                number = max(number, 1)  # 0 asks for an answer at once
             setattr(go, key, number if key in _COUNTS else min(number, MAX_MILLISECONDS) / 1000)
         else:
             faults.append(f"unknown word {words[i - 1][:50]!r}")
