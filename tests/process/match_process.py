@@ -116,12 +116,12 @@ def overhead(folder: Path, seconds: float, games: int) -> tuple[float, float]:
     is left out; the time between games is not.
     """
     player = scripted("gtp", "timed", seconds, "a")
-    os.environ["SCRIPTED_LOG"] = str(folder / "times")
     begin_end: list[float] = []
     process = subprocess.Popen(
         command(player, player.replace("name=a", "name=b"), "--game", "go", "--size", "19", "--games", str(games),
                 "--out", str(folder)),
         cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        env=os.environ | {"SCRIPTED_LOG": str(folder / "times")},
     )  # fmt: skip
     assert process.stderr is not None
     for line in process.stderr:
@@ -129,7 +129,6 @@ def overhead(folder: Path, seconds: float, games: int) -> tuple[float, float]:
             begin_end.append(time.monotonic())
     process.wait()
     process.stderr.close()
-    os.environ.pop("SCRIPTED_LOG")
     times = [tuple(map(float, line.split())) for line in (folder / "times").read_text().splitlines()]
     moves = [(at, used) for at, used in times if begin_end[0] < at <= begin_end[-1]]
     gaps = [at - used - before for (before, _), (at, used) in pairwise(moves)]

@@ -121,7 +121,7 @@ def test_nobody_reads_the_answers() -> None:
     process.stdout.close()
     process.stdin.write(b"name\nname\n")
     process.stdin.flush()
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
     assert process.stderr.read() == b""
     process.stderr.close()
     process.stdin.close()

@@ -70,9 +70,9 @@ def test_katago_text_of_game_records() -> None:
 
 def test_rules_with_a_button_are_refused() -> None:
     for value in ("true", "TRUE", " True "):
-        with pytest.raises(RulesError, match="^buttons are not supported: expected hasButton false$"):
+        with pytest.raises(RulesError, match=r"^buttons are not supported: expected hasButton false$"):
             PRESETS["chinese"].with_rule("hasButton", value)
-    with pytest.raises(RulesError, match="^rule hasButton is 'yes': expected true or false$"):
+    with pytest.raises(RulesError, match=r"^rule hasButton is 'yes': expected true or false$"):
         PRESETS["chinese"].with_rule("hasButton", "yes")
 
 
