@@ -1,4 +1,4 @@
-"""Games of Go: `Game`, and records in SGF, GIB and NGF."""
+"""Games of Go: `Game`, and records in SGF, GIB, NGF and UGF."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def _default(rules: str | None) -> Rules | None:
 
 
 def read(path: str | PathLike[str]) -> list[Record]:
-    """Read the games of a file: SGF, GIB or NGF.
+    """Read the games of a file: SGF, GIB, NGF or UGF.
 
     Raises:
         Error: the file cannot be read, or has no game.
@@ -310,7 +310,7 @@ def read(path: str | PathLike[str]) -> list[Record]:
 
 
 def parse(text: str | bytes) -> list[Record]:
-    """Read the games of a text: SGF, GIB or NGF.
+    """Read the games of a text: SGF, GIB, NGF or UGF.
 
     Raises:
         Error: the text has no game.

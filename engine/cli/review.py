@@ -57,12 +57,13 @@ examples:
   yomi review game.kif --quiz black
   yomi review games --net b18.bin.gz --out reviewed --json reviewed.json
 
-Go: SGF, GIB (Tygem) and NGF (Cyberoro). Shogi: CSA, KIF, KI2, JKF, BOD and lines of USI. The command prints the worst
-moves of each side, and writes the annotated record as NAME.yomi.sgf, .csa, .kif or .kifu: winrates, best moves and
-losses as comments, in SGF also variations, marks and the analyses of Sabaki, KaTrain and LizzieYzy. With --html it also
-writes NAME.yomi.html: a page with the board for a browser, and index.yomi.html with links if there are several games.
-Variations of the record are kept, but not reviewed. The default limit is 100 visits a position. In shogi on a processor
-it is 100,000 nodes of alpha-beta with the three best moves, unless --visits, --playouts or another network is given.
+Go: SGF, GIB (Tygem), NGF (Cyberoro) and UGF (Pandanet). Shogi: CSA, KIF, KI2, JKF, BOD and lines of USI. The command
+prints the worst moves of each side, and writes the annotated record as NAME.yomi.sgf, .csa, .kif or .kifu: winrates,
+best moves and losses as comments, in SGF also variations, marks and the analyses of Sabaki, KaTrain and LizzieYzy. With
+--html it also writes NAME.yomi.html: a page with the board for a browser, and index.yomi.html with links if there are
+several games. Variations of the record are kept, but not reviewed. The default limit is 100 visits a position. In shogi
+on a processor it is 100,000 nodes of alpha-beta with the three best moves, unless --visits, --playouts or another
+network is given.
 
 --quiz makes next-move problems of the mistakes of black, white or both. With --html the page begins with them,
 otherwise the command asks after the review. You enter moves as in yomi play.

@@ -172,7 +172,7 @@ class Go(Game[Any, Any]):
     networks = "KataGo .bin.gz or .txt.gz, or .onnx"
     default_evaluator = "rollouts"
     score = Score("points", 1, "Black's lead (points)", whole=30)
-    suffixes = (".sgf", ".gib", ".ngf")
+    suffixes = (".sgf", ".gib", ".ngf", ".ugf", ".ugi")
     rated_suffixes = suffixes
     save_suffixes = (".sgf",)
     flags_fixed_by_record = ("handicap", "size", "height", "komi")
@@ -234,9 +234,9 @@ class Go(Game[Any, Any]):
         return f"{self.title} {board_of(options)}"
 
     def may_be_record(self, content: bytes) -> bool:
-        from yomi.engine.go.record_files import looks_like_gib, looks_like_ngf
+        from yomi.engine.go.record_files import reader_of
 
-        return content.startswith(b"(") or looks_like_gib(content) or looks_like_ngf(content)
+        return content.startswith(b"(") or reader_of(content) is not None
 
     def learnable(self, options: Options) -> LearnableGo:
         from yomi.engine.go.learning import LearnableGo

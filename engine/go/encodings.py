@@ -74,15 +74,15 @@ _WORDS = {
 MIN_PLAUSIBILITY = 2.0  # a guess must be more plausible than this to replace the encoding in CA
 
 
-def decode_sgf(data: bytes) -> tuple[str, list[Note]]:
+def decode_sgf(data: bytes, charset: bytes = b"") -> tuple[str, list[Note]]:
     """Return the text of an SGF file, with notes about a guessed encoding and replaced bytes.
 
-    Order: byte order mark, UTF-8, CA, a guess. The games of one file may have different encodings in CA.
+    Order: byte order mark, UTF-8, `charset` or CA, a guess. The games of one file may have different encodings in CA.
     """
     marked = next((codec for mark, codec in _BOMS.items() if data.startswith(mark)), None)
     if marked is not None:
         return _replaced(data, marked)
-    charsets = {codec for name in _CHARSET.findall(data) if (codec := _codec_of(name))}
+    charsets = {codec for name in ([charset] if charset else _CHARSET.findall(data)) if (codec := _codec_of(name))}
     if len(charsets) < 2:
         return _decode(data, next(iter(charsets), None))
     starts = [0, *(match.start() for match in _GAME.finditer(data)), len(data)]

@@ -1,18 +1,20 @@
-"""Files of Go records: SGF, GIB (Tygem) and NGF (Cyberoro, WBaduk). The content determines the format.
+"""Files of Go records: SGF, GIB (Tygem), NGF (Cyberoro, WBaduk) and UGF (Pandanet). The content determines the format.
 
-GIB and NGF have no public specification. Source: the converters xyz2sgf and Sabaki.
+GIB, NGF and UGF have no public specification. Sources: the converters xyz2sgf and Sabaki; for UGF, A. Brouwer's
+description (https://homepages.cwi.nl/~aeb/go/misc/ugf.html).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.go.encodings import decode_sgf
 from yomi.engine.go.points import Board, HandicapError, square
 from yomi.engine.go.record_rules import Source
+from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import komi_in_text, result_in_words
 from yomi.engine.go.sgf import GameRecord, Node, SgfError, escaped
 from yomi.engine.go.sgf_reader import each_sgf_game, read_board
@@ -23,7 +25,7 @@ from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
 
 def each_record(data: bytes) -> Iterator[GameRecord | SgfError]:
     """Yield each game of a file, or the error that prevents reading it; at least one."""
-    reader = read_gib if looks_like_gib(data) else read_ngf if looks_like_ngf(data) else None
+    reader = reader_of(data)
     if reader is None:
         yield from each_sgf_game(data)
         return
@@ -63,7 +65,7 @@ def load_record(path: str | Path) -> GameRecord:
 def load_board(path: str | Path) -> Board:
     """Return the board of a file's first game, or raise SgfError. For SGF only the root is read."""
     data = _bytes_of(path)
-    if looks_like_gib(data) or looks_like_ngf(data):
+    if reader_of(data) is not None:
         return load_record(path).board
     return read_board(data)
 
@@ -75,7 +77,7 @@ def _bytes_of(path: str | Path) -> bytes:
         raise SgfError(tr("cannot read {path}: {why}", path=path, why=error.strerror)) from None
 
 
-# -- GIB and NGF -------------------------------------------------------------------------------------------------------
+# -- GIB, NGF and UGF --------------------------------------------------------------------------------------------------
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _GIB_FIELD = re.compile(r"\\\[(\w+)=(.*?)\\\]", re.DOTALL)
@@ -83,7 +85,13 @@ _NGF_MOVE = re.compile(r"PM..([BW])([A-Z])([A-Z])")
 # Tygem's codes (GRLT, W). For 0 and 1 another field has the points times ten.
 _RESULT_CODES = {"0": "B+", "1": "W+", "3": "B+R", "4": "W+R", "7": "B+T", "8": "W+T"}
 _COLORS = {"1": BLACK, "2": WHITE, "B": BLACK, "W": WHITE}
-_GIB_SIZE = 19
+_GIB_SIZE = _UGF_SIZE = 19
+
+
+def reader_of(data: bytes) -> Callable[[bytes], GameRecord] | None:
+    """Return the reader of a format other than SGF; None if the content looks like none of them."""
+    found = ((looks_like_gib, read_gib), (looks_like_ngf, read_ngf), (looks_like_ugf, read_ugf))
+    return next((reader for looks_like, reader in found if looks_like(data)), None)
 
 
 def looks_like_gib(data: bytes) -> bool:
@@ -99,6 +107,11 @@ def looks_like_ngf(data: bytes) -> bool:
     return bool(re.search(rb"(?m)^PM..[BW][A-Z]{2}", data)) or (
         len(lines) > 10 and bool(re.fullmatch(rb"\s*(?:9|13|19)\s*", lines[1])) and b"win" in lines[10]
     )
+
+
+def looks_like_ugf(data: bytes) -> bool:
+    """Whether a file is UGF or UGI: its first section is the header. Comments may precede it."""
+    return bool(re.match(rb"(?:\xef\xbb\xbf)?(?:\s|#[^\r\n]*[\r\n])*+\[Header\]", data, re.IGNORECASE))
 
 
 def read_gib(data: bytes) -> GameRecord:
@@ -129,7 +142,7 @@ def read_gib(data: bytes) -> GameRecord:
                 node = node.add(opponent(last), PASS)
     if rb"\GE" not in data:
         notes.append(Note("the text ends without \\GE: moves may be missing"))
-    return _checked(record, "STO")
+    return _checked(record, "STO 0 2 1 15 3")
 
 
 def read_ngf(data: bytes) -> GameRecord:
@@ -159,7 +172,65 @@ def read_ngf(data: bytes) -> GameRecord:
             color, *letters = found.groups()
             places = [str(ord(letter) - ord("B")) for letter in letters]
             node = _add_move(record, node, [color, *places], number, line)
-    return _checked(record, "PM")
+    return _checked(record, "PMABBQDQD")
+
+
+def read_ugf(data: bytes) -> GameRecord:
+    """Read a record of Pandanet. Raises SgfError for no moves or an impossible board size."""
+    language = re.search(rb"(?m)^\s*Lang=([\w-]+)", data)
+    text, notes = decode_sgf(data, language[1] if language else b"")
+    lines = [(number, line.strip()) for number, line in enumerate(_LINE_END.split(text), 1)]
+    begin = next((place for place, (_, line) in enumerate(lines) if line.lower() == "[data]"), len(lines))
+    fields = {name.strip(): value.strip() for _, line in lines[:begin] for name, _, value in [line.partition("=")]}
+    size = _number(fields["Size"]) if fields.get("Size", "").isdecimal() else _UGF_SIZE
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise SgfError(f"board size {size}: expected {MIN_SIZE} to {MAX_SIZE}")
+    record = GameRecord(square(size), source=Source("Pandanet"), notes=notes)
+    for side, key in (("B", "BR"), ("W", "WR")):
+        name, _, rest = fields.get(f"Player{side}", "").partition(",")
+        setattr(record, "black" if side == "B" else "white", _with_rank(record, key, name, rest.partition(",")[0]))
+    name = fields.get("Rule", "")
+    record.rules = Rules.named(name) if name else None
+    record.rules_text = name if record.rules is None else ""
+    stones, _, komi = fields.get("Hdcp", "").partition(",")
+    record.handicap = _number(stones) if stones.isdecimal() and int(stones[:9]) >= 2 else 0
+    record.komi = komi_in_text(komi)
+    if record.komi is not None and record.komi < 0 and not record.handicap:
+        notes.append(Note(f"komi {record.komi:g} of an even game: read as {-record.komi:g}"))
+        record.komi = -record.komi  # newer files count it from Black's side
+    record.date = fields.get("Date", "").partition(",")[0].replace("/", "-").strip("-")
+    record.result = _pandanet_result(fields.get("Winner", ""))
+    from_below = fields.get("CoordinateType", "").upper() == "IGS"
+    node = record.root
+    for number, line in lines[begin + 1 :]:
+        if line.startswith("["):
+            break
+        if not line or line.startswith("."):
+            continue
+        place, player, count = ([word.strip() for word in line.split(",")] + ["", ""])[:3]
+        row = -1 if place[1:] == "" else ord(place[1]) - ord("A")
+        column = ord(place[0]) - ord("A") if place else -1
+        is_pass = column >= ord("Y") - ord("A")  # YA, YR, YS, YZ, ZZ
+        row = size - 1 - row if from_below else row
+        at = [-1, -1] if is_pass else [column, row] if 0 <= row < size else [size, size]
+        color = player[:1] if player[:1] in ("B", "W") else ("W" if node.move and node.move[0] == BLACK else "B")
+        if count == "0" and not is_pass and max(at) < size and min(at) >= 0:
+            record.root.setup.append((_COLORS[color], record.board.point(*at)))
+        else:
+            node = _add_move(record, node, [color, *map(str, at)], number, line)
+    if not record.root.setup:
+        record.place_missing_handicap()
+    return _checked(record, "PP,B1,1 in a section [Data]")
+
+
+def _pandanet_result(winner: str) -> str:
+    """Return the SGF result of the field Winner: "B,7.50", "W,C" (resignation), "W,T", "D," or "N1,"."""
+    side, _, how = winner.upper().partition(",")
+    points = komi_in_text(how)
+    if side in ("B", "W"):
+        reason = {"C": "R", "R": "R", "T": "T", "F": "F"}.get(how[:1])
+        return f"{side}+{reason or (f'{points:g}' if points is not None else '')}"
+    return {"D": "0", "N": "Void"}.get(side[:1], "")
 
 
 def _tygem_result(tags: str) -> str:
@@ -226,5 +297,5 @@ def _add_move(record: GameRecord, node: Node, words: list[str], line: int, text:
 def _checked(record: GameRecord, word: str) -> GameRecord:
     """Return a record after checking that it has moves."""
     if not record.root.children:
-        raise SgfError(f"no moves found, expected lines that begin with {word}")
+        raise SgfError(f"no moves found, expected lines such as {word}")
     return record

@@ -275,6 +275,7 @@ class _Reader:
             made[max(raw.parent, 0)].children.append(node)
             made.append(self._read_node(raw, node))
         record.notes = self._parser.notes
+        _follow_moves(record)
         record.place_missing_handicap()
         return record
 
@@ -406,6 +407,30 @@ class _Reader:
                 places |= {(column, row) for column in range(left, right + 1) for row in range(top, bottom + 1)}
         ordered = sorted(places, key=lambda place: (-place[1], place[0]))
         return [board.point(column, row) for column, row in ordered]
+
+
+def _follow_moves(record: GameRecord) -> None:
+    """Make the first variation with moves the main line, with a note: some programs begin with a comment or set-up."""
+    node, moves = record.root, 0
+    while node.children:
+        moves += node.move is not None
+        first = next((place for place, child in enumerate(node.children) if _has_moves(child)), 0)
+        if first:
+            node.children.insert(0, node.children.pop(first))
+            record.notes.append(
+                Note(f"the first variation after move {moves} has no moves: variation {first + 1} is the main line")
+            )
+        node = node.children[0]
+
+
+def _has_moves(node: Node) -> bool:
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        if node.move or node.fault:
+            return True
+        pending += node.children
+    return False
 
 
 def komi_in_points(komi: float, *, is_fox: bool = False) -> float | None:

@@ -407,6 +407,20 @@ STO 0 3 2 3 15
 SKI 0 4
 \\GE
 """
+UGF = b"""[Header]
+Ver=UGF3,200
+Rule=JPN
+Size=19
+Hdcp=0,6.50
+Winner=B,7.50
+CoordinateType=IGS
+PlayerB=black,1d,,
+PlayerW=white,1d,,
+[Data]
+QP,B1,1
+DD,W2,1,0 '00:00:31
+YA,B1,3,0
+"""
 NGF = b"""Rating game
 19
 white 1d
@@ -425,7 +439,14 @@ PMACWDPD
 
 
 def _go_files() -> Files:
-    return {"game.sgf": SGF, "plain.sgf": PLAIN_SGF, "two.sgf": SGF + SGF, "game.gib": GIB, "game.ngf": NGF}
+    return {
+        "game.sgf": SGF,
+        "plain.sgf": PLAIN_SGF,
+        "two.sgf": SGF + SGF,
+        "game.gib": GIB,
+        "game.ngf": NGF,
+        "game.ugf": UGF,
+    }
 
 
 def _read_go(path: Path) -> None:

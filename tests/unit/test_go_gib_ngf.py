@@ -1,4 +1,4 @@
-"""Records of Tygem and Cyberoro."""
+"""Records of Tygem, Cyberoro and Pandanet."""
 
 from pathlib import Path
 
@@ -6,9 +6,17 @@ import pytest
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.points import square
-from yomi.engine.go.record_files import each_record, load_board, looks_like_gib, looks_like_ngf, read_gib, read_ngf
+from yomi.engine.go.record_files import (
+    each_record,
+    load_board,
+    looks_like_gib,
+    looks_like_ngf,
+    read_gib,
+    read_ngf,
+    read_ugf,
+)
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.sgf import SgfError
+from yomi.engine.go.sgf import GameRecord, SgfError
 from yomi.native.go.board import PASS
 
 GIB = r"""\HS
@@ -135,3 +143,92 @@ def test_numbers_and_names_without_end_are_read_in_time() -> None:
     record = read_gib(GIB.replace("INI 0 1 0", f"INI 0 1 {'9' * 5000}").encode())
     assert record.handicap == 0
     assert read_gib(GIB.replace("GAMEWHITENAME=", "GAMEWHITENAME=" + " " * 20_000 + "x").encode()).board == square(19)
+
+
+UGF = """# a comment
+[Header]
+Ver=UGF2,200
+Lang=SJIS
+Title=26th,Gosei
+Date=2001/08/20,09:00:00,2001/08/20,00:00:00
+Rule=JPN
+Size=19
+Hdcp=0,5.50
+Winner=B,1.50
+CoordinateType=IGS
+PlayerW=山田,9-dan,0,
+PlayerB=Brown
+[Remote]
+[Data]
+PP,B1,1,0
+DC,W1,2,0 '00:00:31
+ .Text,0,999,
+YA,B1,3,0
+CD,MK,4,0
+[Figure]
+.Text,1
+DD,W1,2,0
+.EndText
+"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp932"])
+def test_a_record_of_pandanet(encoding: str) -> None:
+    record = read_ugf(UGF.encode(encoding))
+    assert (record.black, record.white, record.result, record.date) == ("Brown", "山田", "B+1.5", "2001-08-20")
+    assert (record.board.side, record.komi, record.handicap) == (19, 5.5, 0)
+    assert record.root.other["WR"] == ["9-dan"]
+    game = record.game()
+    assert game.rules.name == "japanese"
+    moves = [(color, square(19).vertex(move)) for color, move in game.moves]
+    # Rows count from below, and a move without a color is of the other side.
+    assert moves == [(BLACK, "Q16"), (WHITE, "D3"), (BLACK, "pass"), (WHITE, "C4")]
+    assert record.notes == []
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("Winner=B,1.50", "Winner=W,C"), "W+R"),
+        (("Winner=B,1.50", "Winner=W,T"), "W+T"),
+        (("Winner=B,1.50", "Winner=D,"), "0"),
+        (("Winner=B,1.50", "Winner=N1,"), "Void"),
+        (("Winner=B,1.50", "Winner=P,"), ""),
+    ],
+)
+def test_results_of_pandanet(change: tuple[str, str], expected: str) -> None:
+    assert read_ugf(UGF.replace(*change).encode()).result == expected
+
+
+def test_other_headers_of_pandanet() -> None:
+    def game(*changes: tuple[str, str]) -> GameRecord:
+        text = UGF
+        for change in changes:
+            text = text.replace(*change)
+        (record,) = each_record(text.encode())
+        assert isinstance(record, GameRecord)
+        return record
+
+    from_above = game(("CoordinateType=IGS\n", ""), ("\n", "\r\n")).game()
+    assert square(19).vertex(from_above.moves[1][1]) == "D17"
+    assert game(("Rule=JPN", "Rule=CHN")).game().rules.name == "chinese"
+    assert game(("Rule=JPN\n", "")).game().rules.name == "japanese"
+    negative = game(("0,5.50", "0,-6.50"))
+    assert negative.komi == 6.5
+    assert [str(note) for note in negative.notes] == ["komi -6.5 of an even game: read as 6.5"]
+    handicap = game(("0,5.50", "2,0.50"), ("PP,B1,1,0", "DP,B1,0,0\nPD,B1,0,0")).game()
+    assert [square(19).vertex(point) for _, point in handicap.setup] == ["D16", "Q4"]
+    assert handicap.handicap == 2
+    small = game(("Size=19", "Size=9"), ("PP,", "EE,"))
+    assert small.board == square(9)
+    assert square(9).vertex(small.game().moves[1][1]) == "D3"
+    off = game(("DC,W1", "D?,W1"))
+    assert len(off.game(cut=True).moves) == 1
+    assert "line 17: move 2 of the record: 'D?,W1,2,0" in str(off.notes[-1])
+    for broken, words in (
+        (UGF.replace("Size=19", "Size=25"), "board size 25"),
+        (UGF[: UGF.index("PP,")], "no moves found"),
+    ):
+        (error,) = each_record(broken.encode())
+        assert isinstance(error, SgfError)
+        assert words in str(error)

@@ -693,4 +693,24 @@ def test_every_case_of_go(tmp_path: Path) -> None:
     assert moves["shift-jis-comment-eats-a-move.sgf"] == 5
     assert moves["cut-off.sgf"] == 3
     assert moves["pl-in-a-move-node.sgf"] == 10
-    assert moves["small.gib"] == moves["small.ngf"] == 2
+    assert moves["small.gib"] == moves["small.ngf"] == moves["small.ugf"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "moves", "path"),
+    [
+        ("(;SZ[9];B[aa](;C[a comment])(;W[bb];B[cc]))", 3, 1),
+        ("(;SZ[9];B[aa](;AB[hh])(;C[b];C[c])(;W[bb];B[cc]))", 3, 1),
+        ("(;SZ[9](;C[a](;C[b])(;C[c];B[aa];W[bb]))(;B[cc]))", 2, 0),
+        ("(;SZ[9];B[aa](;C[a])(;C[b]))", 1, None),
+        ("(;SZ[9];B[aa](;W[cc])(;W[bb];B[cc]))", 2, None),
+    ],
+)
+def test_a_first_variation_without_moves_is_no_main_line(text: str, moves: int, path: int | None) -> None:
+    record = read_sgf(text)
+    assert len(record.game().moves) == moves
+    notes = [str(note) for note in record.notes if "variation" in str(note)]
+    assert bool(notes) == (path is not None)
+    if path is not None:
+        assert notes[0].startswith(f"the first variation after move {path} has no moves: variation ")
+    assert len(list(record.nodes())) == text.count(";"), "nothing is lost"
