@@ -18,6 +18,8 @@ from tests.process.engine_process import PATIENCE, ROOT
 from yomi.engine.go.record_files import load_record
 from yomi.engine.shogi.records.files import load_records
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "geheim-4711"
 OTHER_PASSWORD = "verborgen-12"
 """Of an account on a server of the other protocol."""

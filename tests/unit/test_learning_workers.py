@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
 from yomi.bench.selfplay import _play
 from yomi.engine.cli.games import GAMES
 from yomi.engine.learning.journal import LearningError
@@ -90,7 +91,7 @@ def test_the_games_of_a_lost_worker_are_played_by_another(players: ProcessWorker
         target=lambda: scores.append(players.match(GAMES["go"], LearningMatch((UNIFORM, UNIFORM), games, 6, 3, 0.0)))
     )
     thread.start()
-    time.sleep(0.1)
+    wait_until(lambda: players._match is not None and 0 in players._match.given)  # it has its share
     players._processes[0].kill()
     assert thread.is_alive(), "the match ended before the worker was lost"
     deliveries = 0
