@@ -99,6 +99,29 @@ def test_only_unclear_positions_are_searched_again(visits: int, tmp_path: Path) 
     assert len(player.requests) == searched, "a review that was finished searches nothing"
 
 
+def test_a_lead_that_jumps_between_an_atari_and_its_answer_is_no_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "game.sgf"
+    path.write_text("(;SZ[5];B[aa];W[ba];B[ca])")
+    leads = (4.0, -2.0, 4.2, 4.2)  # Black's, before each move and after the last one
+
+    class Jumping(FakePlayer):
+        def decide(self, request: Request[GoGame]) -> Decision:
+            found, game = super().decide(request), request.game
+            color, turn = game.side_to_move, len(game.moves)
+            lead = leads[turn] if color == BLACK else -leads[turn]
+            best, *others = found.report.moves
+            if turn == 1:  # White has one sane answer, which the game has
+                best = dataclasses.replace(best, move=game.board.parse_vertex("B5"), prior=0.97)
+            moves = (dataclasses.replace(best, winrate=0.5 + 0.1 * lead, score_lead=lead), *others)
+            return dataclasses.replace(found, report=dataclasses.replace(found.report, moves=moves))
+
+    player = Jumping(Options(size=5, visits=50))
+    reviewer = GoReviewer([player], player.options)  # type: ignore[list-item]
+    review = reviewer.review(reviewer.read(str(path))[0], Progress()).review
+    assert [opinion.score_for(BLACK) for opinion in review.opinions] == [4.0, 4.2, 4.2, 4.2]
+    assert [review.class_of(move) for move in review.moves] == ["", "", ""]
+
+
 def test_seconds_are_divided_between_the_scans(tmp_path: Path) -> None:
     path = tmp_path / "game.sgf"
     path.write_text(SGF)
