@@ -106,7 +106,7 @@ def test_wrong_arguments_of_a_game_of_go(call: Callable[[Any], object], expected
         (lambda: yomi.go.parse(ANY), "text None found, expected text or bytes"),
         (lambda: yomi.shogi.parse(ANY), "text None found, expected text or bytes"),
         (lambda: yomi.go.parse("(;GM[1]SZ[9];B[ee])")[0].game(-1), "moves -1 found, expected an integer of at least 0"),
-        (lambda: yomi.go.parse("(;GM[1]SZ[9];B[ee])")[0].positions(rules=ANY), "rules None found"),
+        (lambda: yomi.go.parse("(;GM[1]SZ[9];B[ee])")[0].positions(rules=3), "rules 3 found"),  # type: ignore[arg-type]
         (lambda: yomi.shogi.parse("startpos moves 7g7f")[0].game(-1), "moves -1 found"),
         (lambda: yomi.Score(yomi.BLACK, 0.5).pov(3), "side 3 found, expected yomi.BLACK or yomi.WHITE"),
     ],
