@@ -712,7 +712,7 @@ def _journal_files() -> Files:
 
 def _read_review_part(path: Path) -> None:
     run = Run("review", [], Task(1, 1), 2, "records", {"json": "all.json"}, {})
-    done(path.parent, run)
+    done(path.parent, run, GAMES)
     results([path.parent], run)
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(OSError):  # the part lacks its files
         merge([Part(path.parent, run, frozenset())], Path(folder))

@@ -30,6 +30,7 @@ from yomi.engine.shogi.records.record import (
     GameRecord,
     RecordedMove,
     RecordError,
+    Texts,
     record_of,
 )
 
@@ -389,3 +390,22 @@ def test_words_of_usi_that_end_a_game() -> None:
     assert record.notes == [Note("the ending 'rep_draw' is unknown and left out", 1)]
     (record,) = read_records("startpos moves 7g7f hello 3c3d\n", cut=True)
     assert (len(record.moves), record.notes[0].line) == (1, 1)
+
+
+@pytest.mark.parametrize("mark", ["'", "*"])
+def test_texts_that_grow_line_by_line_are_joined_once(mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adding each line to the text took time that grows with the square of their number."""
+    stored: list[int] = []
+    store = Texts.store
+    monkeypatch.setattr(Texts, "store", lambda texts: (stored.append(len(texts._lines)), store(texts)))
+    moves = {"'": "V2.2\nPI\n+\n{}+7776FU\n{}%TORYO\n{}", "*": "手合割：平手\n{}   1 ７六歩(77)\n{}   2 投了\n{}"}
+    (record,) = read_records(moves[mark].format(*(f"{mark}{name}\n" * 1000 for name in "abc")))
+    assert stored == [3]
+    assert [record.comment, record.moves[0].comment, record.end_comment] == ["\n".join([name] * 1000) for name in "abc"]
+
+
+@pytest.mark.parametrize("depth", [500, 100_000])
+def test_a_deep_jkf_is_one_line_in_our_words(depth: int) -> None:
+    with pytest.raises(RecordError, match="nested too deep|expected an object") as error:
+        read_records('{"moves": ' + "[" * depth + "]" * depth + "}")
+    assert "recursion" not in str(error.value)

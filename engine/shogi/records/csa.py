@@ -36,7 +36,7 @@ from yomi.engine.shogi.records.record import (
     ImpossibleMoveError,
     RecordedMove,
     RecordError,
-    add_line,
+    Texts,
     checked,
     cut_before,
     lines_of,
@@ -72,6 +72,7 @@ class _Reader:
         self.statements = statements  # of the whole file, each with its line number
         self.index = 0  # of the current statement
         self.record = GameRecord()
+        self.texts = Texts()
         self.board = [0] * 81
         self.hands = ([0] * 7, [0] * 7)
         self.has_board = False
@@ -106,7 +107,7 @@ class _Reader:
                     self.record.white = line[2:]
             case "$":
                 key, _, value = line[1:].partition(":")
-                self.record.info[key] = add_line(self.record.info.get(key, ""), value)
+                self.texts.add(self.record.info, key, value)
             case "P":
                 self._pieces(line)
             case "+" | "-":
@@ -129,7 +130,8 @@ class _Reader:
 
     def _is_foul(self) -> bool | None:
         """Whether the game ends by a foul of the side to move here; None if only comments follow."""
-        for _, statement in itertools.islice(self.statements, self.index + 1, None):
+        for index in range(self.index + 1, len(self.statements)):
+            _, statement = self.statements[index]
             if statement == "/":
                 break
             if statement[0] in COLORS:
@@ -144,11 +146,11 @@ class _Reader:
         if not record.moves:
             # The encoding is a property of the file, not a comment.
             if self.has_board or not text.startswith("CSA encoding="):
-                record.comment = add_line(record.comment, text.removeprefix("*"))
+                self.texts.add(record, "comment", text.removeprefix("*"))
         elif record.ending:
-            record.end_comment = add_line(record.end_comment, text.removeprefix("*"))
+            self.texts.add(record, "end_comment", text.removeprefix("*"))
         elif not self._evaluation(text) and not self._visits(text):
-            record.moves[-1].comment = add_line(record.moves[-1].comment, text.removeprefix("*"))
+            self.texts.add(record.moves[-1], "comment", text.removeprefix("*"))
 
     def _evaluation(self, text: str) -> bool:
         """Read a comment that is the evaluation of the last move. A later evaluation replaces an earlier one."""
@@ -156,7 +158,7 @@ class _Reader:
         score = SCORE.match(text)
         # Other programs write their evaluations into CSA as they do into KIF.
         if score is None:
-            return text.startswith("*") and read_evaluation(last, text[1:], by_black=by_black)
+            return text.startswith("*") and read_evaluation(last, self.texts, text[1:], by_black=by_black)
         last.score = int(score[1]) if by_black else -int(score[1])
         last.pv = score[2] or ""
         return True
@@ -383,6 +385,7 @@ def _finished(reader: _Reader) -> GameRecord:
         raise RecordError("the record ends without a position: expected PI or P1 to P9, and + or -")
     if reader.placement is None:
         raise RecordError("the record ends without the side to move: expected + or -")
+    reader.texts.store()
     return reader.record
 
 

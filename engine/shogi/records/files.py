@@ -20,6 +20,7 @@ from yomi.engine.shogi.records.record import (
     ENDINGS,
     GameRecord,
     RecordError,
+    Texts,
     checked,
     cut_before,
     format_usi_line,
@@ -182,13 +183,17 @@ def read_jkf(text: str, *, cut: bool = False) -> GameRecord:
         whole = json.dumps(json.loads(text), ensure_ascii=False)
         # halves of characters, which JSON can escape and nothing can write, become U+FFFD
         data = json.loads(whole.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise RecordError("no JSON: nested too deep, expected a record in JKF") from None
+    except ValueError as error:
         raise RecordError(f"no JSON: {error}") from None
     if not isinstance(data, dict) or not isinstance(data.get("moves"), list):
         raise RecordError("JSON without 'moves': expected a record in JKF")
     record = GameRecord(_initial(data.get("initial")))
-    _headers(record, data.get("header"))
-    _read_line(record, record, _entries(data["moves"]), None, cut=cut, depth=0)
+    texts = Texts()
+    _headers(record, texts, data.get("header"))
+    _read_line(record, record, texts, _entries(data["moves"]), None, cut=cut, depth=0)
+    texts.store()
     return record
 
 
@@ -217,14 +222,21 @@ def _initial(data: Any) -> Placement:
     return checked(Placement(tuple(board), (hands[0], hands[1]), _color_of(_get(state, "color", 0))))
 
 
-def _headers(record: GameRecord, data: Any) -> None:
+def _headers(record: GameRecord, texts: Texts, data: Any) -> None:
     for key, value in data.items() if isinstance(data, dict) else ():
         if key != "手合割":
-            set_header(record, str(key), one_line(str(value)))
+            set_header(record, texts, str(key), one_line(str(value)))
 
 
 def _read_line(
-    game: GameRecord, record: GameRecord, entries: list[Any], previous: int | None, *, cut: bool, depth: int
+    game: GameRecord,
+    record: GameRecord,
+    texts: Texts,
+    entries: list[Any],
+    previous: int | None,
+    *,
+    cut: bool,
+    depth: int,
 ) -> None:
     """Read the entries of a game or a fork into `record`, and their forks into the game's variations.
 
@@ -259,17 +271,18 @@ def _read_line(
         elif special is not None:
             game.add_note(f"the ending '{str(special)[:40]}' is unknown and left out")
         for comment in _entries(_get(entry, "comments", None) or []):
-            read_comment(record, str(comment), by_black=placement.side == WHITE)
+            read_comment(record, texts, str(comment), by_black=placement.side == WHITE)
     if forks and depth >= MAX_DEPTH:
         game.add_note(f"forks in more than {MAX_DEPTH} forks are left out")
         return
     # A variation of KIF leaves the line before it, so that late forks come first.
     for start, target, fork in sorted(forks, key=lambda fork: -fork[0].number):
         variation = GameRecord(start)
+        place = len(game.variations)
         game.variations.append(variation)
-        _read_line(game, variation, fork, target, cut=cut, depth=depth + 1)
+        _read_line(game, variation, texts, fork, target, cut=cut, depth=depth + 1)
         if not variation.moves:
-            game.variations.remove(variation)
+            del game.variations[place]
 
 
 def _move_of(data: Any, placement: Placement, previous: int | None) -> int:

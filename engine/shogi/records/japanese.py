@@ -8,7 +8,7 @@ from yomi.engine.records import MATE_SCORE
 from yomi.engine.shogi.diagram import japanese_diagram
 from yomi.engine.shogi.notation import JAPANESE_TYPES, csa_line, japanese_line, japanese_number, parse_line
 from yomi.engine.shogi.placement import HAND_INDEX, Placement, code_of, format_sfen, parse_sfen, target_of
-from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, add_line, one_line
+from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, Texts, one_line
 
 # CSA's names of headers.
 KEYS = {"開始日時": "START_TIME", "終了日時": "END_TIME", "棋戦": "EVENT", "場所": "SITE", "持ち時間": "TIME_LIMIT"}
@@ -57,15 +57,14 @@ BLACK_MARKS, WHITE_MARKS = " ^+▲", "vVｖ∨-△▽"
 EMPTY = "・．.　 *＊"
 
 
-def set_header(record: GameRecord, key: str, value: str) -> None:
+def set_header(record: GameRecord, texts: Texts, key: str, value: str) -> None:
     """Store a header: a side's name, or a value under CSA's name for the key."""
     if NAMES.get(key) == BLACK:
         record.black = value
     elif NAMES.get(key) == WHITE:
         record.white = value
     else:
-        name = KEYS.get(key, key)
-        record.info[name] = add_line(record.info.get(name, ""), value)
+        texts.add(record.info, KEYS.get(key, key), value)
 
 
 def parse_handicap(name: str) -> Placement | None:
@@ -174,23 +173,23 @@ LINE = re.compile(r"[*#]?読み筋[=＝](?P<line>.*)")
 MAX_SCORE = 10**6  # greater scores are comments
 
 
-def read_comment(record: GameRecord, text: str, *, by_black: bool, is_over: bool = False) -> None:
+def read_comment(record: GameRecord, texts: Texts, text: str, *, by_black: bool, is_over: bool = False) -> None:
     """Add a comment line before the first move, to the last move (which Black played or not), or at the end."""
     if not record.moves:
-        record.comment = add_line(record.comment, text)
+        texts.add(record, "comment", text)
     elif record.ending or is_over:
-        record.end_comment = add_line(record.end_comment, text)
-    elif not read_evaluation(record.moves[-1], text, by_black=by_black):
-        record.moves[-1].comment = add_line(record.moves[-1].comment, text)
+        texts.add(record, "end_comment", text)
+    elif not read_evaluation(record.moves[-1], texts, text, by_black=by_black):
+        texts.add(record.moves[-1], "comment", text)
 
 
-def read_evaluation(move: RecordedMove, text: str, *, by_black: bool) -> bool:
+def read_evaluation(move: RecordedMove, texts: Texts, text: str, *, by_black: bool) -> bool:
     """Read a comment line after `move` into it. Return whether the line is an evaluation."""
     text = text.rstrip()
     if move.score is not None:
         match = LINE.fullmatch(text)
         # The line belongs to another evaluation that stayed a comment.
-        if match is None or move.pv or "評価値" in move.comment:
+        if match is None or move.pv or texts.has_label(move):
             return False
         move.pv = match["line"].strip()
         return True

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections.abc import Iterator
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.shogi.notation import (
@@ -26,6 +27,7 @@ from yomi.engine.shogi.records.record import (
     ImpossibleMoveError,
     RecordedMove,
     RecordError,
+    Texts,
     checked,
     cut_before,
     lines_of,
@@ -108,6 +110,7 @@ class _Reader:
         self.lines = lines
         self.number = 0  # of the current line
         self.game = GameRecord()
+        self.texts = Texts()
         self.record = self.game  # the game, or the current variation
         self.path: list[tuple[Placement, int]] = []  # (position, move) from the start of the game to the current line
         self.placement: Placement | None = None  # after the moves so far; None before the first
@@ -173,7 +176,7 @@ class _Reader:
         return True
 
     def _header(self, key: str, value: str) -> None:
-        japanese.set_header(self.record, key, value)
+        japanese.set_header(self.record, self.texts, key, value)
         if not (key in NAMES or key in KEYS or KNOWN_HEADER.fullmatch(key)):
             self.note(f"the header '{key[:40]}' is unknown and kept as it is")
 
@@ -223,7 +226,8 @@ class _Reader:
 
     def _comment(self, text: str) -> None:
         by_black = bool(self.record.moves) and self.begin().side == WHITE
-        japanese.read_comment(self.record, text, by_black=by_black, is_over=self.is_over or self.unknown is not None)
+        is_over = self.is_over or self.unknown is not None
+        japanese.read_comment(self.record, self.texts, text, by_black=by_black, is_over=is_over)
 
     def _move_line(self, match: re.Match[str]) -> None:
         seconds = self._seconds(match[3]) if match[3] else None
@@ -256,9 +260,13 @@ class _Reader:
             else:
                 self._move(text, following=following)
 
+    def _following(self) -> Iterator[str]:
+        """Yield the lines after the current one. A copy of them would take time for each."""
+        return (self.lines[number] for number in range(self.number, len(self.lines)))
+
     def _next_number(self) -> int | None:
         """Return the number of the line's next move; 0 in KI2, None if there is no move."""
-        for line in self.lines[self.number :]:
+        for line in self._following():
             if line.startswith("変化") or RESULT.match(line):
                 break
             if MARKED_MOVE.match(line):
@@ -300,7 +308,7 @@ class _Reader:
         """
         if self.is_variation:
             return False
-        for line in (following, *self.lines[self.number :]):
+        for line in itertools.chain([following], self._following()):
             if line.startswith("変化"):
                 break
             if RESULT.match(line) or _numbered_move(line) or MARKED_MOVE.match(line):
@@ -382,6 +390,7 @@ def read_kif(text: str, *, cut: bool = False) -> GameRecord:
         reader.begin()
     except RecordError as error:
         raise RecordError(f"line {reader.number}: {error}") from None
+    reader.texts.store()
     reader.game.variations = [variation for variation in reader.game.variations if variation.moves]
     return reader.game
 

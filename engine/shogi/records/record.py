@@ -7,6 +7,8 @@ readers accept impossible moves silently.
 
 from __future__ import annotations
 
+import itertools
+import operator
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -59,6 +61,7 @@ ENDINGS: dict[str, tuple[str, str | None]] = {
 INTERRUPTED = ("CHUDAN", "MATTA", "ERROR")  # games with these endings may continue
 USI_ENDINGS = {"resign": "TORYO", "win": "KACHI"}  # words of USI in place of a last move
 MAX_SECONDS = 10**8  # a longer time of a move is a fault
+LABEL = "評価値"  # in comments that are evaluations
 MAX_NOTES = 50  # further faults get one last note
 
 
@@ -197,6 +200,33 @@ def one_line(text: str) -> str:
 
 def add_line(text: str, line: str) -> str:
     return f"{text}\n{line}" if text else line
+
+
+class Texts:
+    """Comments and headers of the record that is read. Each is joined once: adding a line to a text copies the text."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[int, str], tuple[Any, list[str]]] = {}
+        self._labelled: set[int] = set()
+
+    def add(self, owner: GameRecord | RecordedMove | dict[str, str], name: str, line: str) -> None:
+        """Add a line to a field of a record or move, or to the value of a header."""
+        self._lines.setdefault((id(owner), name), (owner, []))[1].append(line)
+        if LABEL in line:
+            self._labelled.add(id(owner))
+
+    def has_label(self, move: RecordedMove) -> bool:
+        """Whether the comment of a move contains an evaluation."""
+        return id(move) in self._labelled
+
+    def store(self) -> None:
+        """Write all texts into their records and moves."""
+        for (_, name), (owner, lines) in self._lines.items():
+            text = "\n".join(itertools.dropwhile(operator.not_, lines))
+            if isinstance(owner, dict):
+                owner[name] = text
+            else:
+                setattr(owner, name, text)
 
 
 def _name(move: int) -> str:
