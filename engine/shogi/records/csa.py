@@ -1,6 +1,5 @@
 """Records in CSA's form (versions 2 to 3), with times, evaluations and comments."""
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
