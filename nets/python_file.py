@@ -67,7 +67,7 @@ def read_source(name: str, folder: Path = Path(".")) -> str:
     """Return the text of FILE.py, relative to `folder`. Raises PythonFileError if it cannot be read."""
     path = folder / name.rpartition(":")[0]
     if not path.is_file():
-        raise PythonFileError(f"no file {path} found, expected one of Python")
+        raise PythonFileError(f"{path}: no such file, expected a Python file")
     return path.read_text(encoding="utf-8")
 
 

@@ -178,6 +178,8 @@ def run(args: argparse.Namespace) -> int:
             raise CliError(SPRT_AND_TASK)
         first, second = (read_changes(getattr(args, side), f"--{side}", game) for side in ("first", "second"))
         players = read_players(args, game, first, second)
+        if players[0] == players[1]:
+            raise CliError("both players are equal: expected --first or --second, such as --second visits=100")
         with ended_by_a_signal():
             _play(args, game, players, test)
     except ValueError as error:
@@ -226,8 +228,7 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
 
 
 def _names(args: argparse.Namespace) -> tuple[str, str]:
-    first, second = args.first or "the flags", args.second or "the flags"
-    return (first, second) if first != second else (first, f"{second} again")
+    return args.first or "the flags", args.second or "the flags"
 
 
 def describe(

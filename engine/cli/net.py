@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from yomi.engine.arguments import add_value
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, add_actions
-from yomi.engine.default_network import check_network, network_path
+from yomi.engine.default_network import check_network, named_file, network_path
 from yomi.engine.options import TABLE, Options
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import check_file, check_folder, default_cache_dir, write_atomically
@@ -55,7 +56,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     tune.add_argument("--for", dest="duration", type=float, default=3.0, metavar="S", help=text)
     any_network, katago = "KataGo network, dlshogi network or ONNX file", "KataGo network (.bin.gz, .txt.gz)"
     for child, text in ((info, any_network), (convert, katago), (compress, katago), (tune, any_network)):
-        child.add_argument("file", type=network_path, metavar="NET", help=text)
+        network = partial(network_path, game="go") if text == katago else network_path
+        child.add_argument("file", type=network, metavar="NET", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,10 +65,14 @@ def run(args: argparse.Namespace) -> int:
         hint = f"to tune parameters of the search, use yomi tune {args.file}"
         raise CliError(f"{args.file}: found a game, expected a network file; {hint}")
     for path in (getattr(args, name, None) for name in ("file", "values", "moves")):
-        if path is not None:
+        if path is not None and not is_fast(path):
             check_network(path)
     if (out := getattr(args, "out", None)) is not None:
         check_file(out)
+    if args.action in ("info", "calibrate", "tune") and is_fast(args.file):  # that of each game
+        device = Options(device=getattr(args, "device", "auto"))
+        networks = (Path(named_file(FAST, game, device)) for game in GAMES)
+        return max([run(argparse.Namespace(**{**vars(args), "file": path})) for path in networks])
     match args.action:
         case "list":
             list_networks()
@@ -82,6 +88,10 @@ def run(args: argparse.Namespace) -> int:
         case _:
             calibrate(args.file, args.size, args.device, args.duration)
     return 0
+
+
+def is_fast(path: Path) -> bool:
+    return str(path) == FAST and not path.exists()
 
 
 def list_networks() -> None:

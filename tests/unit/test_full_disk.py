@@ -6,6 +6,7 @@ import ast
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -152,6 +153,7 @@ def test_the_check_sees_the_kinds_of_writing() -> None:
 def limit_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """Return a function that limits the size of files, as a disk with so many free bytes does for the first file."""
     resource = pytest.importorskip("resource")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python 3.11 does not notice that it has written only a part
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
