@@ -7,6 +7,7 @@ searches, `yomi.engine.review_text` has tables and pictures.
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -365,7 +366,7 @@ class Review:
         parts = [f"rules {self.info['rules']}"] if "rules" in self.info else []
         parts += [f"komi {self.info['komi']:g}"] if "komi" in self.info else []
         parts += [] if self.thresholds == DEFAULT else [f"thresholds {self.thresholds}"]
-        return ", ".join(filter(None, (*parts, self.limit and f"{self.limit} a position", self.engine)))
+        return ", ".join(filter(None, (*parts, self.limit and f"{self.limit} a position", short_engine(self.engine))))
 
     def heading(self) -> str:
         """Return players, rules, komi and the limit of each search, on one line."""
@@ -483,7 +484,14 @@ def shown_limit(limit: str) -> str:
 def reviewed_by(review: Review) -> str:
     """Return the first comment of an annotated record."""
     thresholds = "" if review.thresholds == DEFAULT else f", thresholds {review.thresholds}"
-    return f"reviewed by {review.engine}{thresholds}"
+    return f"reviewed by {short_engine(review.engine)}{thresholds}"
+
+
+def short_engine(engine: str) -> str:
+    """Return `yomi (b10c384)` for the description of an evaluator, such as `b10c384h6nbttflrs on cpu (...)`."""
+    name = engine.partition(" on ")[0]
+    size = re.match(r"b\d+c\d+(nbt)?", name)
+    return f"yomi ({size[0] if size else name})"
 
 
 def _rounded(value: float | None) -> float | None:

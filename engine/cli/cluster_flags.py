@@ -16,6 +16,9 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("cluster")
     text = "work on a Ray cluster: auto (this machine's), local (a new one), or HOST:PORT"
     group.add_argument("--cluster", metavar="ADDRESS", help=text)
+    if not {"--processes", "--at-once"} & set(parser._option_string_actions):  # the others also divide this machine
+        text = "use this many processes of the cluster (default: as many as fit)"
+        group.add_argument("--processes", dest="actors", type=int, metavar="N", help=text)
     cores = add_value(group, "--cores-per-process", 1.0, "N", "reserve this many cores for each process")
     add_old_names(group, cores, "--actor-cpus")
     gpus = add_value(group, "--gpus-per-process", 0.0, "N", "reserve this many GPUs (or a part) for each process")
@@ -30,10 +33,12 @@ def asked_cluster(args: argparse.Namespace, processes: int | None = None) -> Clu
     Raises:
         CliError: the flags contradict each other, or Ray is not installed.
     """
-    cores, gpus = args.cores_per_process, args.gpus_per_process
+    cores, gpus, actors = args.cores_per_process, args.gpus_per_process, getattr(args, "actors", None)
+    processes = processes if actors is None else actors
     if args.cluster is None:
-        if (cores, gpus, args.insecure) != (1.0, 0.0, False):
-            raise CliError("--cores-per-process, --gpus-per-process, --insecure: expected --cluster with them")
+        if (cores, gpus, args.insecure, actors) != (1.0, 0.0, False, None):
+            more = ", --processes" if "actors" in args else ""
+            raise CliError(f"--cores-per-process, --gpus-per-process, --insecure{more}: expected --cluster with them")
         return None
     if getattr(args, "task", None) is not None:
         raise CliError("--cluster with --task: expected one of them, as a cluster shares the work by itself")

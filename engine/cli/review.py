@@ -92,6 +92,7 @@ OUTPUT_OPTIONS = (
     "command_words",
     "task",
     "cluster",
+    "actors",
     "cores_per_process",
     "gpus_per_process",
     "insecure",

@@ -20,7 +20,7 @@ from yomi.nets.text import parse_json
 UNIT = "records"
 NAME = "records.jsonl"  # a line for each reviewed record: its number, results and files
 # Arguments that neither change the results nor the files of a record, or that have a place of their own
-CLUSTER = ("cluster", "cores_per_process", "gpus_per_process", "insecure")
+CLUSTER = ("cluster", "actors", "cores_per_process", "gpus_per_process", "insecure")
 LEFT_OUT = ("records", "command_words", "out", "task", "json", "worst", "run", "command", "config", *CLUSTER)
 LEFT_OUT_OPTIONS = ("net", "value_net", "log_file", "log_level")  # networks count by their content
 

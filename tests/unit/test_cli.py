@@ -316,6 +316,27 @@ def test_a_flag_among_more_words_is_still_refused(capsys: pytest.CaptureFixture[
     assert "unrecognized arguments: b" in error_of(capsys, "net", "info", "yomi-go-b6c96", "b")
 
 
+@pytest.mark.parametrize("words", ["", "--second visits=200", "--first c_puct=1 --second c_puct=1"])
+def test_a_duel_needs_something_to_compare(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["duel", "go", "--evaluator", "uniform", "--out", str(tmp_path / "out"), *words.split()]
+    assert "both players are equal: expected --first or --second" in error_of(capsys, *argv)
+    assert not (tmp_path / "out").exists()
+
+
+def test_fast_is_the_network_of_each_game(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["net", "info", "fast"]) == 0
+    found = re.findall(r"^file +\S*/(\S+)", capsys.readouterr().out, re.MULTILINE)
+    assert found == ["yomi-go-b6c96.bin.gz", "yomi-shogi-sparse.safetensors"]
+    argv = ["net", "compress", "fast", "--out", "fast.bin.xz"]
+    assert build(argv).parse_args(argv).file.name == "yomi-go-b6c96.bin.gz"
+
+
+def test_a_missing_file_of_a_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "none.py"
+    words = ["learn", "go", "--search", f"{path}:search"]
+    assert f"argument --search: {path}: no such file, expected a Python file" in error_of(capsys, *words)
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

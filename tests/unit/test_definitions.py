@@ -74,7 +74,7 @@ def test_alphazero_shogi_has_the_papers_shape() -> None:
         ("go", {"trunk": [{"kind": "attention", "heads": 5, "kv_heads": 2}]}, "expected a multiple of kv_heads"),
         ("go", {"trunk": [{"kind": "attention", "q_dim": 5}]}, "expected an even width"),
         ("go", {"version": 16}, "version = 16 found, expected one of 8, 10"),
-        ("no/such.py:Tower", {}, "expected one of Python"),
+        ("no/such.py:Tower", {}, "expected a Python file"),
         ("cosumi-stack", {"layers": 10}, "layers = 10 found, expected 1 to 9"),
         ("dlshogi-resnet", {"activation": "gelu"}, "expected one of relu, swish"),
     ],

@@ -166,7 +166,7 @@ def test_what_is_proven_is_played_and_learned(search_by: str, proven: list[int])
     ("search", "message"),
     [
         ("cautious", "expected one of puct, gumbel, or FILE.py:NAME, found 'cautious'"),
-        ("no.py:cautious", "no file .*no.py found, expected one of Python"),
+        ("no.py:cautious", "no.py: no such file, expected a Python file"),
         ("own.py:bold", "no bold found, expected one of its names: cautious"),
         ("own.py:cautious", "3 found, expected a function"),
     ],

@@ -121,6 +121,22 @@ def test_processes_are_those_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> 
     assert asked_cluster(build(words).parse_args(words)) is None
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "review a.sgf", "dataset make a --out b", "dataset vary a --out b --engine c --shards 2 --nodes 9",
+        "dataset play go --positions 9 --out b --teacher c --size 9",
+    ],
+)  # fmt: skip
+def test_every_command_of_a_cluster_takes_processes(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    found = [*words.split(), "--processes", "4"]
+    with pytest.raises(CliError, match="--insecure, --processes: expected --cluster with them"):
+        asked_cluster(build(found).parse_args(found))
+    found += ["--cluster", "local"]
+    assert asked_cluster(build(found).parse_args(found)) == ClusterOptions("local", 4, 1.0, 0.0, False)
+
+
 @pytest.mark.parametrize(("has_half", "precision"), [(True, "fp16"), (False, "fp32"), (None, "auto")])
 def test_networks_of_a_run_on_a_gpu_are_not_compared_with_fp32(
     has_half: bool | None, precision: str, monkeypatch: pytest.MonkeyPatch

@@ -252,7 +252,7 @@ def test_thresholds_of_the_command_line(
     assert "thresholds 0.1,20,30%" in capsys.readouterr().out
     comments = [move.comment for move in load_records(tmp_path / "b.yomi.kif")[0].moves]
     assert any("yomi: 悪手; " in comment for comment in comments)
-    assert "reviewed by fake, thresholds 0.1,20,30%" in (tmp_path / "a.yomi.sgf").read_text()
+    assert "reviewed by yomi (fake), thresholds 0.1,20,30%" in (tmp_path / "a.yomi.sgf").read_text()
     assert main(["review", str(tmp_path), "--thresholds", "1,2,3points"]) == 2
     assert f"--thresholds 1,2,3points: {tmp_path}/b.kif is shogi, expected % or cp" in capsys.readouterr().err
     assert main(["review", str(tmp_path), "--thresholds", "3,2,1%"]) == 2

@@ -38,6 +38,7 @@ from yomi.engine.review import (
     ReviewedMove,
     ReviewError,
     reviewed_moves,
+    short_engine,
 )
 from yomi.engine.review_scans import (
     Progress,
@@ -55,7 +56,7 @@ def test_go_record_is_annotated(tmp_path: Path) -> None:
     record = read_sgf(text)
     nodes = list(record.line())
     assert (record.black, record.white, record.root.other["EV"]) == ("Ann", "Bob", ["Cup"])
-    assert nodes[0].comment == f"{MARK}reviewed by fake"
+    assert nodes[0].comment == f"{MARK}reviewed by yomi (fake)"
     assert nodes[1].comment == f"center\n{MARK}B+1.5, B 50.0%; the best move (16 visits)"
     assert nodes[1].other["SBKV"] == ["50.00"]
     assert nodes[1].other["V"] == nodes[1].other["SBKS"] == ["1.50"]
@@ -216,7 +217,7 @@ def test_a_first_move_in_the_root(tmp_path: Path) -> None:
     assert colors == [BLACK, WHITE, BLACK]
     for node, color in zip(nodes, "BWB", strict=True):
         assert re.search(f"{MARK}(blunder; )?[BW][+].*, {color} ", node.comment)
-    assert nodes[0].comment.startswith(f"mine\n{MARK}reviewed by fake\n{MARK}blunder; W+0.2, B 50.0%")
+    assert nodes[0].comment.startswith(f"mine\n{MARK}reviewed by yomi (fake)\n{MARK}blunder; W+0.2, B 50.0%")
     assert (nodes[0].other["V"], nodes[0].other["BM"], len(nodes[0].children)) == (["-0.25"], ["2"], 1)
     assert go_review(text, tmp_path).files()[".sgf"].decode().count(MARK) == text.count(MARK)
 
@@ -259,7 +260,7 @@ def test_csa_record_is_annotated(tmp_path: Path) -> None:
     path.write_text(CSA)
     (record,) = read_records(shogi_review(path).files()[".csa"])
     assert (record.black, record.white, record.ending) == ("Ann", "Bob", "TORYO")
-    assert record.comment == "yomi: reviewed by fake"
+    assert record.comment == "yomi: reviewed by yomi (fake)"
     first = record.moves[0]
     assert first.comment.split("\n")[0] == "evaluation of the record: 42 -3334FU"
     assert "loss" in first.comment.split("\n")[1]
@@ -458,3 +459,16 @@ def test_records_of_other_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "b.ngf").write_text("Rated\n9\nwhite 7D\nblack 5D\n\n0\n0\n6\n\n5\nWhite wins\n1\nPMABBDDDD\n")
     assert main(["analyze", str(tmp_path)]) == 0
     assert sorted(path.name for path in tmp_path.glob("*.yomi.sgf")) == ["a.yomi.sgf", "b.yomi.sgf"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "short"),
+    [
+        ("b10c384h6nbttflrs on cpu (native kernels, vectors of 16, bf16)", "yomi (b10c384)"),
+        ("b18c384nbt-s9996604416 on cuda:0", "yomi (b18c384nbt)"),
+        ("yomi-shogi-sparse on cpu (sparse kernels)", "yomi (yomi-shogi-sparse)"),
+        ("uniform", "yomi (uniform)"),
+    ],
+)
+def test_the_long_name_of_the_engine_stands_only_in_the_terminal(engine: str, short: str) -> None:
+    assert short_engine(engine) == short
