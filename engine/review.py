@@ -204,14 +204,13 @@ def carried_back(found: Sequence[Opinion | None], moves: Sequence[int]) -> list[
     """
     opinions: list[Opinion] = []
     for index in range(len(found) - 1, -1, -1):
-        opinion, after = found[index], opinions[-1] if opinions else None
-        if after is not None:
-            if opinion is None:
-                opinion = replace(after.turned(), best=moves[index], pv=(moves[index], *after.pv))
-            elif _is_forced(opinion, moves[index], after):
-                score, mate = after.score_for(opinion.color), after.turned().mate
-                opinion = replace(opinion, winrate=after.winrate_for(opinion.color), score=score, mate=mate)
-        assert opinion is not None, "the last position is searched"
+        opinion = found[index]
+        if opinion is None:
+            after = opinions[-1]
+            opinion = replace(after.turned(), best=moves[index], pv=(moves[index], *after.pv))
+        elif opinions and _is_forced(opinion, moves[index], opinions[-1]):
+            turned = opinions[-1].turned()
+            opinion = replace(opinion, winrate=turned.winrate, score=turned.score, mate=turned.mate)
         opinions.append(opinion)
     return opinions[::-1]
 
@@ -234,11 +233,12 @@ def with_noise(moves: Sequence[ReviewedMove], limit: float) -> list[ReviewedMove
     changes = [(move.number, abs(change)) for move in moves if move.is_best and (change := move.change(limit))]
     if len(changes) < NOISE_MOVES:
         return list(moves)
-    found = []
-    for move in moves:
-        nearest = sorted(changes, key=lambda each: abs(each[0] - move.number))[:NOISE_MOVES]
-        found.append(replace(move, noise=statistics.median(change for _, change in nearest)))
-    return found
+
+    def noise(number: int) -> float:
+        nearest = sorted(changes, key=lambda each: abs(each[0] - number))[:NOISE_MOVES]
+        return statistics.median(change for _, change in nearest)
+
+    return [replace(move, noise=noise(move.number)) for move in moves]
 
 
 @dataclass(slots=True)
