@@ -328,6 +328,9 @@ def load(path: str, rules: Rules | None, komi: float | None = None) -> list[Load
             if positions < 2:
                 left_out.append(error)
                 continue
+        if positions < 2 and record.notes and not record.root.setup:
+            left_out.append(SgfError(f"no move was understood: {record.notes[0]}"))
+            continue
         games.append(LoadedGame(record, positions, fault))
     if not games:
         raise ReviewError(str(left_out[0]))

@@ -60,15 +60,15 @@ JAPANESE_TYPES = {name: piece_type for piece_type, name in enumerate(JAPANESE_NA
 
 USI_MOVE = re.compile(r"([1-9])([a-i])([1-9])([a-i])(\+?)|([PLNSBRG])\*([1-9])([a-i])")
 CSA_MOVE = re.compile(r"([+-]?)([0-9])([0-9])([1-9])([1-9])([A-Z]{2})")
+BLACK_MARKS = "▲▼☗⛊"
+SIDE_MARKS = f"{BLACK_MARKS}△▽☖⛉"
 JAPANESE_MOVE = re.compile(
-    r"(?P<mark>[▲△▽▼☗☖])?\s*"
+    rf"(?P<mark>[{SIDE_MARKS}])?\s*"
     r"(?:(?P<same>同)|(?P<file>[1-9１-９])(?P<rank>[1-9１-９一二三四五六七八九])(?P<same_too>同)?)\s*"
     r"(?P<piece>成銀|成桂|成香|と金|[歩香桂銀金角飛玉王と杏圭全馬龍竜])"
     r"(?P<side>[左右直])?(?P<motion>[上行入寄引])?(?P<kind>不成|成|生|打)?"
     r"(?:[(（](?P<source>[1-9１-９0０]{2})[)）])?"
 )
-BLACK_MARKS = "▲▼☗"
-SIDE_MARKS = "▲△▽▼☗☖"
 MARKED_MOVE = re.compile(f"[{SIDE_MARKS}][^{SIDE_MARKS}]*")
 
 

@@ -11,6 +11,7 @@ from yomi.engine.go.record_files import each_record
 from yomi.engine.go.review import load
 from yomi.engine.go.sgf import GameRecord
 from yomi.engine.go.sgf_reader import read_sgf
+from yomi.engine.review import ReviewError
 from yomi.native.go.board import PASS
 
 # Black owns the left four columns and the points a5 to a9 of a 9x9 board. White has passed first.
@@ -135,3 +136,10 @@ def test_illegal_moves_that_are_played_get_a_note() -> None:
     legal = read_sgf(text.replace(";W[dd];B[gg]", ";W[gg];B[hh];W[dd];B[hg]"))
     assert PASS not in [move for _, move in legal.game().moves]
     assert legal.notes == []
+
+
+def test_a_record_without_an_understood_move_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.sgf"
+    path.write_text("(;GM[1]SZ[9]RU[Chinese]KM[7]; hello ; world")
+    with pytest.raises(ReviewError, match=r"^no move was understood: line 1, column "):
+        load(str(path), None)

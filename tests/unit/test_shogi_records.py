@@ -1,5 +1,6 @@
 """Game records of shogi: what all forms have in common, USI and hcpe."""
 
+import contextlib
 import json
 import os
 import random
@@ -332,7 +333,8 @@ def test_long_lines_take_no_time() -> None:
     begin = time.process_time()  # of this process alone: the machine may be busy
     for line in (f"   6 a{' ' * 200_000}b", f"**対局 {' ' * 200_000}b", f"まで{'先手' * 100_000}", f"▲{' ' * 200_000}"):
         read_records(KIF_TEXT.replace("まで5手で", f"{line}\nまで5手で"), cut=True)
-        read_records(FLOODGATE.replace("'*a comment", f"'{line}\n{line}"))
+        with contextlib.suppress(RecordError):  # a line with a mark is KI2's, so the others are no moves
+            read_records(FLOODGATE.replace("'*a comment", f"'{line}\n{line}"))
     assert time.process_time() - begin < 20.0
 
 
@@ -343,9 +345,79 @@ def test_bookmarks_are_kept() -> None:
 
 
 def test_notes_are_bounded() -> None:
-    (record,) = read_records("PI\n+\n" + "hello\n" * 1000)
+    (record,) = read_records("PI\n+\n+7776FU\n" + "hello\n" * 1000)
     assert len(record.notes) == 51
-    assert record.notes[-1] == Note("there are more faults, which are not listed", 53)
+    assert record.notes[-1] == Note("there are more faults, which are not listed", 54)
+
+
+@looped(
+    ("text", "usi"),
+    [
+        # CSA with blanks between the pieces that are taken away or placed
+        ("V2.2\nPI 82HI 22KA\n-\n-5142OU\n", "5a4b"),
+        ("PI  82HI22KA \n-\n-5142OU\n", "5a4b"),
+        ("P+ 59OU 00KI\nP- 51OU\n+\n+5958OU\n", "5i5h"),
+        # marks of other programs
+        ("☗７六歩 ☖３四歩 ⛊２六歩 ⛉４四歩", "7g7f 3c3d 2g2f 4c4d"),
+        # KI2 without marks
+        ("手合割：平手\n７六歩　３四歩\n２二角成 同　銀\n", "7g7f 3c3d 8h2b+ 3a2b"),
+        ("７六歩 ３四歩 2六歩", "7g7f 3c3d 2g2f"),
+        # move numbers and times in full width, and times without minutes
+        ("手合割：平手\n１ ７六歩(77)\n２　３四歩(33)\n", "7g7f 3c3d"),
+        # bare moves of USI
+        ("7g7f 3c3d 2g2f", "7g7f 3c3d 2g2f"),
+        ("7g7f\n3c3d\n", "7g7f 3c3d"),
+        ("moves 7g7f 3c3d resign\n", "7g7f 3c3d"),
+        # a pass ends a game
+        ("手合割：平手\n1 ７六歩(77)\n2 パス\n3 ２六歩(27)", "7g7f"),
+        ("▲７六歩 △パス ▲２六歩", "7g7f"),
+    ],
+)
+def test_forms_of_other_programs(text: str, usi: str) -> None:
+    (record,) = read_records(text)
+    assert " ".join(format_usi(recorded.move) for recorded in record.moves) == usi
+    assert [note.text for note in record.notes] == (
+        ["move 2 'パス' is no move of shogi; the game is read up to there"] if "パス" in text else []
+    )
+
+
+@looped(
+    ("clock", "seconds"),
+    [("(16/16)", 16), ("( 0:16/00:00:16)", 16), ("（０：１６／００：００：１６）", 16), ("(1:00)", 60), ("", None)],
+)
+def test_forms_of_times(clock: str, seconds: int | None) -> None:
+    (record,) = read_records(f"手合割：平手\n   1 ７六歩(77) {clock}\n   2 ３四歩(33)\n")
+    assert [recorded.seconds for recorded in record.moves] == [seconds, None]
+
+
+def test_a_loss_on_time_has_a_winner() -> None:
+    for word in ("時間切れ負け", "時間切れ", "切れ負け"):
+        (record,) = read_records(f"手合割：平手\n   1 ７六歩(77)\n   2 {word}\n")
+        assert (record.ending, record.winner) == ("TIME_UP", BLACK)
+
+
+@looped(
+    ("text", "words"),
+    [
+        ('[Event "x"]\n[Variant "Shogi"]\n\n1. Pc4 Pd6 0-1\n', "PGN is not read: expected CSA, KIF"),
+        ("1. Pc4 Pd6 2. Pc5 Pd5", "PGN is not read"),
+        ('[Sente "A"]\n[Gote "B"]\n\n1.P7g-7f 2.P3c-3d', "PSN is not read: expected CSA, KIF"),
+        ("1.P7g-7f 2.P3c-3d 3.P2g-2f", "PSN is not read"),
+        ("手合割：5五将棋\n   1 ５四歩(55)\n", "5五将棋 is another game: expected shogi on 9x9"),
+        ("手合割：京都将棋\n   1 ５四歩(55)\n", "京都将棋 is another game"),
+        # no move was understood
+        ("手合割：平手\nhello\nworld\n", "^no move was understood: line 2: 'hello' is no line of KIF"),
+        ("V2.2\nPI\n+\nhello\n", "^no move was understood: line 4: 'hello' is no statement of CSA"),
+    ],
+)
+def test_what_is_no_record_of_shogi_is_named(text: str, words: str) -> None:
+    with pytest.raises(RecordError, match=words):
+        read_records(text, cut=True)
+
+
+def test_a_position_without_moves_is_a_record() -> None:
+    (record,) = read_records("手合割：平手\n先手：甲\n後手：乙\n")
+    assert (record.moves, record.notes) == ([], [])
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp932", "euc_jp", "iso2022_jp"])

@@ -233,7 +233,7 @@ class _Reader:
             for piece_type, index in HAND_INDEX.items():
                 self.hands[color - 1][index] += max(left[piece_type], 0)
             return
-        for match in re.finditer(r".{1,4}", line[2:]):
+        for match in re.finditer(r".{1,4}", "".join(line[2:].split())):
             digits, name = match[0][:2], match[0][2:]
             if digits == "00" and CSA_TYPES.get(name) in HAND_INDEX:
                 self.hands[color - 1][HAND_INDEX[CSA_TYPES[name]]] += 1
@@ -325,7 +325,7 @@ class _Reader:
 
 def _pairs(text: str) -> list[tuple[int, str]]:
     found = []
-    for match in re.finditer(r".{1,4}", text.strip()):
+    for match in re.finditer(r".{1,4}", "".join(text.split())):
         piece = re.fullmatch(r"([1-9])([1-9])([A-Z]{2})", match[0])
         if not piece or piece[3] not in CSA_TYPES:
             raise RecordError(f"'{match[0]}' in '{text}': expected a square and a piece such as 82HI")

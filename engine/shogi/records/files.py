@@ -18,6 +18,7 @@ from yomi.engine.shogi.records.kif import format_kif_record, looks_like_kif, rea
 from yomi.engine.shogi.records.packed import write_hcpe, write_hcpe3
 from yomi.engine.shogi.records.record import (
     ENDINGS,
+    START,
     GameRecord,
     RecordError,
     Texts,
@@ -37,6 +38,11 @@ SUFFIXES = (".csa", ".kif", ".kifu", ".usi", ".sfen", ".hcpe", ".hcpe3")
 ENCODINGS = {"utf-8": "UTF-8", "cp932": "Shift JIS", "euc_jp": "EUC-JP"}
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 HEAD = 40  # lines in which a KIF file usually shows its form
+# Signs of formats that are not read.
+OTHER_FORMS = {
+    "PSN": re.compile(r'\s*(?:\[(?:Sente|Gote)(?:_grade)? "|1\.\s*[+]?[PLNSGBRK](?:[1-9][a-i])?[-x*][1-9][a-i])'),
+    "PGN": re.compile(r'\s*(?:\[(?:Event|Site|Round|White|Black|Variant|Result) "|1\.\s*[PLNSGBRK]?[a-i][1-9]\s)'),
+}
 MAX_BROKEN_SHARE = 0.3  # a file with more broken characters is not text
 # Penalties for signs of a wrong encoding: broken, private or control characters, half-width katakana.
 UNLIKELY = {"\ufffd": 4, "[\ue000-\uf8ff\x80-\x9f]": 2, "[\uff61-\uff9f]": 1}
@@ -52,6 +58,9 @@ def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
     lines = [line for line in lines_of(text) if line.strip()]
     if not lines:
         raise RecordError("an empty record: expected CSA, KIF, KI2, JKF or lines of USI")
+    for name, sign in OTHER_FORMS.items():
+        if any(map(sign.match, lines[:HEAD])):
+            raise RecordError(f"{name} is not read: expected CSA, KIF, KI2, JKF or lines of USI")
     if lines[0].lstrip().startswith("{"):
         records = [read_jkf(text, cut=cut)]
     elif looks_like_kif(lines[:HEAD]) or (not looks_like_csa(lines) and looks_like_kif(lines)):
@@ -60,6 +69,9 @@ def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
         records = read_csa(text, cut=cut)
     else:
         records = read_usi_lines(text, cut=cut)
+    for record in records:
+        if record.notes and not record.moves and not record.ending and record.initial == START:
+            raise RecordError(f"no move was understood: {record.notes[0]}")
     if cut:
         for record in records:
             record.cut_at_fault()

@@ -53,7 +53,7 @@ ENGLISH_HANDICAPS = {
 }
 COUNTS = dict(zip("2345678", "二三四五六七八", strict=True)) | {"10": "十"}
 HAND_ITEM = re.compile(r"([歩香桂銀金角飛])([一二三四五六七八九十]{1,3}|[0-9]{1,2})?枚?")
-BLACK_MARKS, WHITE_MARKS = " ^+▲", "vVｖ∨-△▽"
+BLACK_MARKS, WHITE_MARKS = " ^+▲☗⛊", "vVｖ∨-△▽☖⛉"
 EMPTY = "・．.　 *＊"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.shogi.notation import (
+    JAPANESE_MOVE,
     JAPANESE_NAMES,
     MARKED_MOVE,
     SIDE_MARKS,
@@ -39,6 +40,7 @@ from yomi.engine.shogi.records.record import (
 WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | {
     "詰": "TSUMI",
     "時間切れ": "TIME_UP",
+    "時間切れ負け": "TIME_UP",
     "入玉宣言": "KACHI",
     "宣言勝ち": "KACHI",
     "不戦敗": "TORYO",
@@ -48,6 +50,7 @@ WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | 
     "引き分け": "HIKIWAKE",
 }
 
+PASSES = ("パス", "ﾊﾟｽ", "pass", "PASS")  # no moves of shogi
 WINS = ("反則勝ち", "不戦勝")  # the side to move wins: the opponent broke a rule, or did not come (不戦勝)
 
 # Headers that need no note. They keep their Japanese names.
@@ -59,8 +62,9 @@ KNOWN_HEADER = re.compile(
 # Number, move, time, and a second time (東大将棋), which is not read.
 MOVE_LINE = re.compile(
     r"\s*([0-9]{1,6})\s+(\S.*?)\s*"
-    r"(?:[(（]\s*([0-9]+:[0-9:. ]*?)\s*(?:/[0-9:. ]*)?[)）]\s*(?:[(（][0-9:/. ]+[)）])?)?\s*\+?"
+    r"(?:[(（]\s*([0-9]+:[0-9:. ]*(?:/[0-9:. ]*)?|[0-9]+\s*/[0-9:. ]*)[)）]\s*(?:[(（][0-9:/. ]+[)）])?)?\s*\+?"
 )
+HALF_WIDTH = str.maketrans("０１２３４５６７８９：／．（）", "0123456789:/.()")
 MAX_MOVE_LINE = 500
 # Texts meant as moves.
 LIKE_MOVE = re.compile(
@@ -91,7 +95,19 @@ USUAL_RESULT = re.compile(
 def _numbered_move(line: str) -> re.Match[str] | None:
     """Return number, move and time of a line, or None."""
     # The expression takes quadratic time, and no line with a move is long.
-    return MOVE_LINE.fullmatch(line) if len(line) <= MAX_MOVE_LINE else None
+    if len(line) > MAX_MOVE_LINE or FRAME.fullmatch(line):
+        return None
+    found = MOVE_LINE.fullmatch(line)
+    if found is not None and (found[3] or line.isascii()):
+        return found
+    other = MOVE_LINE.fullmatch(line.translate(HALF_WIDTH))  # for numbers and times in full width
+    return other if found is None or (other and other[3]) else found
+
+
+def _unmarked_moves(line: str) -> list[str]:
+    """Return the moves of a line of KI2 without marks, such as `７六歩　３四歩`; empty for other lines."""
+    words = re.sub(r"同\s+", "同", line).split() if line[:1] in "同123456789１２３４５６７８９" else []
+    return words if all(map(JAPANESE_MOVE.fullmatch, words)) else []
 
 
 def looks_like_kif(lines: list[str]) -> bool:
@@ -100,6 +116,7 @@ def looks_like_kif(lines: list[str]) -> bool:
         line.startswith(("#KIF", "手数----", "手合割", "開始日時"))
         or ((header := HEADER.fullmatch(line)) and (header[1] in NAMES or POSITION_HEADER.fullmatch(header[1])))
         or MARKED_MOVE.match(line)
+        or _unmarked_moves(line)
         or (_numbered_move(line) and re.search(f"[{RANKS}]|同", line))
         for line in map(str.strip, lines)
     )
@@ -140,7 +157,9 @@ class _Reader:
             self.note("the lines from here on, after the end of the game, are left out")
             self.is_skipped = True
         elif MARKED_MOVE.match(line):
-            self._ki2_line(line)
+            self._ki2_line([text.strip().replace("　", "") for text in MARKED_MOVE.findall(line)])
+        elif moves := _unmarked_moves(line):
+            self._ki2_line(moves)
         elif match := _numbered_move(line):
             self._move_line(match)
         elif not self._position_line(line) and not FRAME.fullmatch(line):
@@ -192,6 +211,8 @@ class _Reader:
                 self.placement = Placement(japanese.parse_board(self.rows), hands, side, number)
             elif named is not None:
                 self.placement = named
+            elif self.handicap.endswith("将棋"):
+                raise RecordError(f"{self.handicap} is another game: expected shogi on 9x9")
             else:
                 names = ", ".join(("平手", *japanese.HANDICAPS))
                 raise RecordError(f"手合割：{self.handicap} without a diagram: expected one of {names}")
@@ -230,10 +251,12 @@ class _Reader:
         japanese.read_comment(self.record, self.texts, text, by_black=by_black, is_over=is_over)
 
     def _move_line(self, match: re.Match[str]) -> None:
-        seconds = self._seconds(match[3]) if match[3] else None
+        seconds = self._seconds(match[3].partition("/")[0]) if match[3] else None
         word = match[2].strip(" 　")
         if word in WORDS or word in WINS:
             self._end(word, seconds)
+        elif word in PASSES:
+            self._pass(word)
         elif LIKE_MOVE.match(word):
             self._move(word.replace("　", ""), seconds)
         elif (following := self._next_number()) is None:
@@ -244,14 +267,21 @@ class _Reader:
         else:
             self._move(word, seconds)
 
+    def _pass(self, word: str) -> None:
+        self.note(f"move {len(self.path) + 1} '{word}' is no move of shogi; the game is read up to there")
+        self.begin()
+        self.is_skipped = True
+
     def _unknown_ending(self, word: str) -> None:
         self.unknown = word
         self.note(f"the ending '{word[:40]}' is unknown and left out")
 
-    def _ki2_line(self, line: str) -> None:
+    def _ki2_line(self, texts: list[str]) -> None:
         """Read moves. The last one may be an ending (△投了)."""
-        texts = [text.strip().replace("　", "") for text in MARKED_MOVE.findall(line)]
         for text, following in itertools.pairwise([*texts, ""]):
+            if text[1:] in PASSES:
+                self._pass(text[1:])
+                return
             # Only the last word of a line can be an ending.
             if not following and (text[1:] in WORDS or text[1:] in WINS):
                 self._end(text[1:])

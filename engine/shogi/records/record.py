@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.color import DRAW, opponent
 from yomi.engine.records import Note, record_score
 from yomi.engine.search.types import Counts
-from yomi.engine.shogi.notation import NotationError, csa_line, format_usi, guilty_of, parse_usi
+from yomi.engine.shogi.notation import USI_MOVE, NotationError, csa_line, format_usi, guilty_of, parse_usi
 from yomi.engine.shogi.placement import (
     START_WORD,
     STARTPOS,
@@ -256,6 +256,10 @@ def parse_usi_line(line: str, *, cut: bool = False) -> GameRecord:
     words = line.split()
     if words[:1] == ["position"]:
         words = words[1:]
+    if words and all(map(USI_MOVE.fullmatch, words)):
+        words = [START_WORD, "moves", *words]  # bare moves
+    elif words[:1] == ["moves"]:
+        words = [START_WORD, *words]
     at = words.index("moves") if "moves" in words else len(words)
     head = words[:at]
     if head[:1] == ["sfen"]:
@@ -294,7 +298,11 @@ def format_usi_line(record: GameRecord) -> str:
 def read_usi_lines(text: str, *, cut: bool = False) -> list[GameRecord]:
     """Read a game from each line, except empty lines and comments (#). Raises RecordError."""
     records = []
-    for number, line in enumerate(lines_of(text), 1):
+    lines = lines_of(text)
+    found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    if len(found) > 1 and all(map(USI_MOVE.fullmatch, found)):  # a move on each line
+        lines = [" ".join(found)]
+    for number, line in enumerate(lines, 1):
         if line.strip() and not line.startswith("#"):
             try:
                 records.append(parse_usi_line(line, cut=cut))
