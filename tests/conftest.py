@@ -38,6 +38,14 @@ if (
     os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Run files that are named whole: -m "not slow" of pyproject.toml is for all tests."""
+    words = config.invocation_params.args
+    is_named = config.args_source is pytest.Config.ArgsSource.ARGS
+    if is_named and not any(str(word).startswith("-m") for word in words):
+        config.option.markexpr = ""
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
