@@ -1,12 +1,11 @@
 """The options of the engine (see `yomi.nets.settings`): flags, the TOML file, GTP parameters, USI options.
 
-`python -m yomi.engine.options docs/OPTIONS.md` writes the tables there.
+`python -m tests.reference` writes the tables of docs/OPTIONS.md.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -603,39 +602,3 @@ def read_tables(path: Path, games: Iterable[str] = ()) -> dict[str, dict[str, Va
 def _checked(table: Mapping[str, Any], game: str) -> dict[str, Value]:
     rows = {key: find(key, game or None) for key in table}
     return {row.name: row.load(table[key]) for key, row in rows.items()}
-
-
-def reference() -> str:
-    """Return the tables of docs/OPTIONS.md."""
-    lines: list[str] = []
-    for group in GROUPS:
-        lines += [
-            f"## {group}",
-            "",
-            "| option | value | default | other names, when | meaning |",
-            "|---|---|---|---|---|",
-        ]
-        lines += [*(_reference_line(row) for row in TABLE.values() if row.group == group), ""]
-    return "\n".join(lines)
-
-
-def _reference_line(row: Setting) -> str:
-    unit = f" ({row.unit})" if row.unit else ""
-    default = row.default_text(row.default)
-    default += "".join(f"; {game}: {row.default_text(value)}" for game, value in row.defaults.items())
-    notes = [f"`{row.katago}`"] if row.katago else []
-    if row.usi is not None:
-        scaled = {1: "", 2.0**-20: " in MiB"}.get(row.usi.scale, f" × {row.usi.scale:g}")
-        notes.append("USI " + " ".join(f"`{name}`" for name in row.usi.names) + scaled)
-    notes += ["start"] if not row.live else []
-    notes += [f"{row.games[0]} only"] if len(row.games) == 1 else []
-    meaning = row.help + (f". {row.more}" if row.more else "")
-    return f"| `{row.flag}` | {row.expected}{unit} | {default} | {', '.join(notes)} | {meaning} |"
-
-
-if __name__ == "__main__":
-    from yomi.nets.files import write_atomically
-
-    document = Path(sys.argv[1])
-    text = document.read_text(encoding="utf-8")
-    write_atomically(document, (text[: text.index(f"## {GROUPS[0]}")] + reference()).encode())

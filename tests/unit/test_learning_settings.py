@@ -22,10 +22,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_documentation_has_all_of_them() -> None:
     pytest.importorskip("torch")
-    from yomi.engine.cli.settings_page import page
+    from tests.reference import settings_page
 
     text = (ROOT / "docs/SETTINGS.md").read_text(encoding="utf-8")
-    assert text == page(), "run: python -m yomi.engine.cli.settings_page docs/SETTINGS.md"
+    assert text == settings_page(), "run: python -m tests.reference"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.looping import looped
+from tests.reference import options_page
 from yomi.engine.cli.games import GAMES, GO, SHOGI
 from yomi.engine.cli.loading import add_options, apply_network_defaults, check_limited, collect, visits_without_limit
 from yomi.engine.cli.main import main
@@ -24,7 +25,6 @@ from yomi.engine.options import (
     Options,
     find,
     read_config,
-    reference,
 )
 from yomi.nets.load import game_of
 from yomi.nets.models import MODELS, default_network
@@ -99,7 +99,7 @@ def test_a_limit_in_the_place_of_visits(tmp_path: Path) -> None:
 
 def test_reference_is_current() -> None:
     text = (ROOT / "docs" / "OPTIONS.md").read_text(encoding="utf-8")
-    assert text.endswith(reference()), "run: python -m yomi.engine.options docs/OPTIONS.md"
+    assert text == options_page(), "run: python -m tests.reference"
 
 
 def test_help_is_short() -> None:

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from yomi.bench import report
-from yomi.bench.charts import FILL, LABELS, RIGHT, WIDTH, Bar, Interval, bars, intervals
+from tests import measurements as report
+from tests.charts import FILL, LABELS, RIGHT, WIDTH, Bar, Interval, bars, intervals
 
 SVG = "{http://www.w3.org/2000/svg}"
 MATCH = {
@@ -31,7 +31,7 @@ def write(folder: Path, name: str, *rows: object) -> None:
 
 def test_the_page_and_the_charts_are_current() -> None:
     for path, text in report.outputs().items():
-        assert path.read_text("utf-8") == text, "run: python -m yomi.bench.report"
+        assert path.read_text("utf-8") == text, "run: python -m tests.measurements"
 
 
 def test_figures_of_the_readme_are_on_the_page() -> None:

@@ -1,9 +1,9 @@
 """Write the tables and charts of docs/MEASUREMENTS.md from the results in bench/results.
 
-`python -m yomi.bench.report` writes the page. `python -m yomi.bench.report TABLE FIELD=VALUE ...` first adds a result
+`python -m tests.measurements` writes the page. `python -m tests.measurements TABLE FIELD=VALUE ...` first adds a result
 to bench/results/TABLE.jsonl. Date and commit are set to the current ones if they are missing:
 
-    python -m yomi.bench.report alpha-beta opponent=YaneuraOu conditions="0.2 s a move" machine="Zen 3" \
+    python -m tests.measurements alpha-beta opponent=YaneuraOu conditions="0.2 s a move" machine="Zen 3" \
         wins=2 losses=36 draws=2 command="yomi match shogi ..."
 """
 
@@ -19,14 +19,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from yomi.bench.charts import Bar, Interval, bars, intervals
+from tests.charts import Bar, Interval, bars, intervals
 from yomi.engine.matches.rating import CONFIDENCE
 from yomi.nets.errors import LineError
 from yomi.nets.files import append_lines, write_atomically
 from yomi.nets.text import parse_json
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = Path(__file__).parent / "results"
+RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "MEASUREMENTS.md"
 PICTURES = ROOT / "docs" / "pictures"
 _PART = re.compile(r"(<!-- table ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -334,7 +334,7 @@ def main(words: Sequence[str]) -> int:
         for path, text in outputs().items():
             write_atomically(path, text.encode())
     except (ReportError, OSError) as error:
-        print(f"yomi.bench.report: {error}", file=sys.stderr)
+        print(f"tests.measurements: {error}", file=sys.stderr)
         return 2
     return 0
 

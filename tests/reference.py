@@ -1,25 +1,24 @@
-"""Write docs/SETTINGS.md, the reference of all settings of learning, training and matches. It needs PyTorch:
+"""Write the reference pages of docs from the code: `python -m tests.reference`. It needs PyTorch.
 
-python -m yomi.engine.cli.settings_page docs/SETTINGS.md
+docs/OPTIONS.md has the options of the engine, docs/SETTINGS.md the settings of learning, training and matches.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from yomi.engine.cli.match_settings import MatchSettings
 from yomi.engine.learning.settings import LearnSettings
-from yomi.nets.definitions.blocks import BLOCKS
-from yomi.nets.definitions.catalog import NETWORKS
+from yomi.engine.options import GROUPS, TABLE
 from yomi.nets.files import write_atomically
-from yomi.nets.settings import reference
+from yomi.nets.settings import Setting, reference
 from yomi.nets.training.config import TABLES
 
+DOCS = Path(__file__).parents[1] / "docs"
 HEADER = "| key | value | default | meaning |\n|---|---|---|---|\n"
 TYPES = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 
@@ -27,7 +26,7 @@ TYPES = {bool: "true or false", int: "an integer", float: "a number", str: "text
 TITLE = """\
 # Settings of learning, training and matches
 
-This page is made from the code by `python -m yomi.engine.cli.settings_page docs/SETTINGS.md`; do not edit it.
+This page is made from the code by `python -m tests.reference`; do not edit it.
 [OPTIONS.md](OPTIONS.md) has the options of the engine.
 """
 LEARN = """\
@@ -60,8 +59,11 @@ Each setting is a flag of `yomi match` and a key of its TOML file. [MATCHES.md](
 """
 
 
-def page() -> str:
+def settings_page() -> str:
     """Return the content of docs/SETTINGS.md."""
+    from yomi.nets.definitions.blocks import BLOCKS  # they need PyTorch
+    from yomi.nets.definitions.catalog import NETWORKS
+
     parts = [TITLE, LEARN, reference(LearnSettings, "; live"), TRAIN]
     for table, settings in TABLES.items():
         parts += [f"### [{table}]\n", reference(settings)]
@@ -95,5 +97,40 @@ def _meanings(function: Callable[..., Any]) -> dict[str, str]:
     return {name: " ".join(meaning.split()).rstrip(".") for name, meaning in found}
 
 
+def option_tables() -> str:
+    """Return the tables of docs/OPTIONS.md."""
+    lines: list[str] = []
+    for group in GROUPS:
+        lines += [
+            f"## {group}",
+            "",
+            "| option | value | default | other names, when | meaning |",
+            "|---|---|---|---|---|",
+        ]
+        lines += [*(_option_line(row) for row in TABLE.values() if row.group == group), ""]
+    return "\n".join(lines)
+
+
+def _option_line(row: Setting) -> str:
+    unit = f" ({row.unit})" if row.unit else ""
+    default = row.default_text(row.default)
+    default += "".join(f"; {game}: {row.default_text(value)}" for game, value in row.defaults.items())
+    notes = [f"`{row.katago}`"] if row.katago else []
+    if row.usi is not None:
+        scaled = {1: "", 2.0**-20: " in MiB"}.get(row.usi.scale, f" × {row.usi.scale:g}")
+        notes.append("USI " + " ".join(f"`{name}`" for name in row.usi.names) + scaled)
+    notes += ["start"] if not row.live else []
+    notes += [f"{row.games[0]} only"] if len(row.games) == 1 else []
+    meaning = row.help + (f". {row.more}" if row.more else "")
+    return f"| `{row.flag}` | {row.expected}{unit} | {default} | {', '.join(notes)} | {meaning} |"
+
+
+def options_page() -> str:
+    """Return the content of docs/OPTIONS.md: its introduction as it is, and the tables."""
+    text = (DOCS / "OPTIONS.md").read_text(encoding="utf-8")
+    return text[: text.index(f"## {GROUPS[0]}")] + option_tables()
+
+
 if __name__ == "__main__":
-    write_atomically(Path(sys.argv[1]), page().encode())
+    write_atomically(DOCS / "OPTIONS.md", options_page().encode())
+    write_atomically(DOCS / "SETTINGS.md", settings_page().encode())
