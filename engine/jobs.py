@@ -7,7 +7,6 @@ does the units 1, 6, 11, ... in a folder of its own, a part. `yomi merge` makes 
 from __future__ import annotations
 
 import json
-import platform
 import re
 import shlex
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from yomi import __version__
-from yomi.engine.machine import processor_name, usable_cores
+from yomi.engine.machine import start_facts
 from yomi.nets.errors import LineError
 from yomi.nets.files import source_digest, write_atomically
 from yomi.nets.text import parse_json
@@ -138,8 +137,7 @@ def begin_run(folder: Path, run: Run, done: int, *, is_new: bool) -> None:
     """
     path = folder / RUN_NAME
     earlier: Sequence[Start] = read_run(folder).starts if path.exists() and not is_new else ()
-    machine: dict[str, str | int] = {"host": platform.node(), "cpu": processor_name(), "cores": usable_cores()}
-    start = Start(__version__, machine, round(time.time(), 3), done)
+    start = Start(__version__, start_facts(), round(time.time(), 3), done)
     write_atomically(path, replace(run, words=without_task(run.words), starts=[*earlier, start]).to_json(), sync=True)
 
 

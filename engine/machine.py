@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
 from pathlib import Path
+
+from yomi.children import ROOT
 
 PACKAGES = (  # that affect speed
     *("numpy", "numba", "onnxruntime", "onnxruntime-gpu", "tensorrt"),
@@ -45,6 +48,30 @@ def package_versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def start_facts() -> dict[str, str | int]:
+    """Return the facts that a start of a run records: the machine, the versions of packages, and yomi's commit."""
+    import platform
+    from importlib import metadata
+
+    facts: dict[str, str | int] = {"host": platform.node(), "cpu": processor_name(), "cores": usable_cores()}
+    versions = {"python": platform.python_version(), **package_versions()}
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        versions["torch"] = metadata.version("torch")
+    return {**facts, **versions, **({"commit": commit} if (commit := _commit()) else {})}
+
+
+def _commit() -> str:
+    """Return the commit of a checkout, with `-dirty` if its files differ; empty for an installed package."""
+    if not os.path.exists(os.path.join(ROOT, ".git")):
+        return ""
+    import subprocess
+
+    words = ["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    with contextlib.suppress(OSError):  # no git
+        return subprocess.run(words, capture_output=True, text=True).stdout.strip()
+    return ""
 
 
 def nvidia_devices() -> list[str]:

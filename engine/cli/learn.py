@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import inspect
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from yomi.engine.machine import usable_cores
 from yomi.engine.options import TABLE
 from yomi.nets.errors import NetworkError
 from yomi.nets.python_file import is_in_file
+from yomi.nets.run_files import ACCEPT, content_of, keep_files
 from yomi.nets.settings import rows_of
 from yomi.nets.text import read_toml, set_keys
 
@@ -84,6 +86,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument("--until", nargs=2, metavar=("ANCHOR", "SHARE"), help=text)
         text = "also write figures for TensorBoard, in the run's folder tensorboard"
         child.add_argument("--tensorboard", action="store_true", help=text)
+        text = "continue although a file of the run's search, targets, network or loss has changed"
+        child.add_argument(ACCEPT, action="store_true", help=text)
         add_cluster(child)
         add_flags(child, COMMAND, game)
         add_options(child, game, leave_out=set(TABLE) - set(BOARD), defaults=game.defaults.get(COMMAND, {}))
@@ -242,7 +246,15 @@ def _make_loop(
         "network": dict(network),
         "tables": {name: table for name, table in tables.items() if name != "network"},
     }
+    files = _user_files(settings, network, total)
+    if not folder.exists():  # a wrong configuration leaves no folder
+        Generations(folder, training_tables(settings, network, tables, 0), settings.window).check()
     store = Store(folder, asked, LIVE, learnable.features, learnable.suffix)
+    try:
+        keep_files(folder, files, accept_changed=args.accept_changed)
+    except BaseException:
+        store.close()
+        raise
     workers: Workers
     count = usable_cores() if args.processes is None else args.processes
     seed = settings.seed * 1_000_003 + store.rows
@@ -281,6 +293,23 @@ def _make_loop(
         adapt=functools.partial(_adapted, game, {}, _own_network(network), say),
         on_generation=on_generation,
     )
+
+
+def _user_files(settings: LearnSettings, network: Mapping[str, Any], total: Any) -> dict[str, tuple[str, bytes]]:
+    """Return name and content of the user's files, by use. Raises NetworkError if one cannot be read."""
+    named = {"search": settings.search, "targets": settings.targets, "network": network["kind"]}
+    paths = {use: name.rpartition(":")[0] for use, name in named.items() if is_in_file(name)}
+    if network.get("start"):
+        paths["start"] = network["start"]
+    files = {use: content_of(Path(path)) for use, path in paths.items()}
+    if total is not None:
+        name = getattr(total, "__name__", type(total).__name__)
+        try:
+            source = inspect.getsource(total)
+        except (OSError, TypeError):  # typed in by hand, or an object that can be called
+            source = name
+        files["loss"] = f"{name}.py", source.encode()
+    return files
 
 
 def _own_network(network: Mapping[str, Any]) -> str:

@@ -6,19 +6,26 @@ import argparse
 import logging
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from yomi import __version__
 from yomi.engine.arguments import add_sets, add_value, check_counts
 from yomi.engine.cli.games import GAMES, find_encoder
 from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
 from yomi.engine.default_network import named_file
+from yomi.engine.journal import append_object
+from yomi.engine.machine import start_facts
 from yomi.nets.files import check_folder
+from yomi.nets.python_file import is_in_file
+from yomi.nets.run_files import ACCEPT, content_of, keep_files
 
 if TYPE_CHECKING:
     from yomi.nets.training.loop import Trainer
 
+STARTS = "starts.jsonl"  # a line for each start
 USAGE = "yomi train CONFIG | export CONFIG | test NET DATA [options]"
 EPILOG = """\
 examples:
@@ -41,6 +48,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_value(parser, "--processes", 1, "N", "train with this many processes, one for each GPU")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="override the device of the configuration")
     add_sets(parser, "configuration")
+    text = "continue although a file of the network, its start or its teacher has changed"
+    parser.add_argument(ACCEPT, action="store_true", help=text)
     text = "test on this part of the data (default: test)"
     parser.add_argument("--split", choices=("train", "test"), default="test", help=text)
     add_value(parser, "--limit", 0, "N", "test on at most N positions", "all")
@@ -84,6 +93,7 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
     last = config.training.steps if args.steps is None else min(args.steps, config.training.steps)
     with started(args.processes, config, folder, args.device, last, find_encoder) as group:
         trainer = Trainer(config, folder, args.device, group=group, find_encoder=find_encoder)
+        _note_start(trainer, accept_changed=args.accept_changed)
         number = _train_to(trainer, last)
     if number:
         text = f"stopped after step {trainer.step}, stored in {trainer.checkpoint}: the same command continues"
@@ -92,6 +102,25 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
     if trainer.step >= config.training.steps or trainer.stopping.stops:
         print(trainer.export())
     return 0
+
+
+def _note_start(trainer: Trainer, *, accept_changed: bool) -> None:
+    """Copy the user's files into the folder of a training, and add a line about this start.
+
+    Raises:
+        NetworkError: a file has changed since the last start.
+        OSError: the folder cannot be written.
+    """
+    config, folder = trainer.config, trainer.folder
+    named = {"start": config.start, "teacher": config.teacher.network}
+    if is_in_file(config.kind):
+        named["network"] = config.kind.rpartition(":")[0]
+    files = {use: content_of(config.folder / name) for use, name in named.items() if name}
+    keep_files(folder, files, accept_changed=accept_changed)
+    precision = "fp32" if trainer.dtype is None else str(trainer.dtype).removeprefix("torch.")
+    facts = {"version": __version__, "time": round(time.time(), 3), "step": trainer.step, "precision": precision}
+    with (folder / STARTS).open("a+b", buffering=0) as file:
+        append_object(file, {**facts, "device": str(trainer.device), **start_facts()})
 
 
 def _train_to(trainer: Trainer, last: int) -> int:

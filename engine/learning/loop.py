@@ -26,6 +26,7 @@ from yomi.engine.learning.page import LATEST, write_page
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import NETWORK_INTERVAL, NOTHING_PLANNED, Store
 from yomi.engine.learning.workers import Delivery, Task, Workers
+from yomi.engine.machine import start_facts
 from yomi.engine.matches.duel import DuelScore, LearningMatch, Matches, play_match
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
@@ -147,7 +148,7 @@ class Loop:
             LearningError, NetworkError, EvaluatorError, OSError: the run cannot continue. Nothing is lost.
         """
         begin, before = time.monotonic(), self.store.state.seconds
-        self.store.journal.append("start", version=__version__, settings=self.store.asked)
+        self.store.journal.append("start", version=__version__, settings=self.store.asked, machine=start_facts())
         why = "interrupted"
         try:
             self._begin()

@@ -48,6 +48,7 @@ from yomi.nets.data.shards import (
 from yomi.nets.data.window import newest, window_rows
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import lock_file, naming, remove_drafts, sync_file, sync_folder, write_atomically
+from yomi.nets.python_file import is_in_file
 
 _log = logging.getLogger("yomi.learning")
 
@@ -397,11 +398,12 @@ class Store:
             raise LearningError(
                 f"{path}: format {found.get('format')!r} found, expected {FORMAT} (another version's run)"
             )
-        # A run of an earlier version lacks settings that are empty by default.
+        # A run of an earlier version lacks settings that are empty by default. Files are compared by their content.
+        was, now = _without_folders(found), _without_folders(wanted)
         differing = [
             f"{name} {found.get(name)!r} (now {wanted.get(name)!r})"
             for name in dict.fromkeys((*found, *wanted))
-            if found.get(name, "") != wanted.get(name, "") and name not in live
+            if was.get(name, "") != now.get(name, "") and name not in live
         ]
         if differing:
             raise LearningError(
@@ -409,6 +411,16 @@ class Store:
             )
         if found != wanted:
             write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
+
+
+def _without_folders(settings: Any) -> Any:
+    """Return settings with the names of user files in place of their paths: files and runs may be moved."""
+    if isinstance(settings, dict):
+        return {
+            key: Path(value).name if key == "start" and isinstance(value, str) else _without_folders(value)
+            for key, value in settings.items()
+        }
+    return os.path.basename(settings) if isinstance(settings, str) and is_in_file(settings) else settings
 
 
 def _lock_soon(descriptor: int) -> bool:

@@ -11,6 +11,7 @@ import torch
 
 from yomi.nets.data.shards import Dataset
 from yomi.nets.data.window import WindowSource, newest, window_rows
+from yomi.nets.definitions.base import Network
 from yomi.nets.definitions.catalog import first_network
 from yomi.nets.definitions.export import export_file
 from yomi.nets.sparse import FindEncoder, no_encoder
@@ -66,12 +67,17 @@ class Generations:
             NetworkError: there is no such network.
             OSError: it cannot be written.
         """
+        network = self.check()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return export_file(network, self._config.name, self._folder, {"step": "0"})
+
+    def check(self) -> Network:
+        """Return the untrained network. Raises NetworkError if there is no such network or loss."""
         config = grown(self._config, self._growth, 0)
         torch.manual_seed(config.training.seed)
-        self._folder.mkdir(parents=True, exist_ok=True)
         network = first_network(config)
-        loss_weights(config, network)  # a wrong name is found before the games
-        return export_file(network, config.name, self._folder, {"step": "0"})
+        loss_weights(config, network)
+        return network
 
     def run(
         self, dataset: Dataset, generation: int, rows: int, before: int, steps: int, progress: Progress

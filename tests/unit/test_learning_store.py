@@ -1,6 +1,7 @@
 """The folder of a learning run: every finished game is in one place, whatever was killed or broken."""
 
 import contextlib
+import hashlib
 import json
 import logging
 import math
@@ -21,10 +22,12 @@ from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.page import status_text, write_page
 from yomi.engine.learning.spool import SelfPlayGame
 from yomi.engine.learning.store import Store
+from yomi.engine.machine import start_facts
 from yomi.nets.data.shards import check_shard, open_dataset, widths
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import LOCKED_AT, lock_file
 from yomi.nets.metadata import feature_set
+from yomi.nets.run_files import keep_files
 
 KATAGO = feature_set("katago-v7")
 ASKED = {"game": "go", "size": 5, "visits": 100, "games": 32}
@@ -499,3 +502,40 @@ def test_locks_of_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         first.write(b" more")
     assert path.read_bytes() == b"line more"
     assert {place for _, place in locked} == {LOCKED_AT}
+
+
+# -- the user's files --------------------------------------------------------------------------------------------------
+
+
+def test_a_changed_file_is_refused(tmp_path: Path) -> None:
+    files = {"search": ("mine.py", b"one"), "start": ("net.onnx", b"net")}
+    keep_files(tmp_path, files, accept_changed=False)
+    keep_files(tmp_path, {**files, "search": ("moved.py", b"one")}, accept_changed=False)
+    changed = {**files, "search": ("mine.py", b"two")}
+    for other in (changed, {"start": files["start"]}, {**files, "loss": ("loss.py", b"")}):
+        with pytest.raises(
+            NetworkError, match="use the unchanged file or a new folder, or add --accept-changed"
+        ) as error:
+            keep_files(tmp_path, other, accept_changed=False)
+        assert len(str(error.value).splitlines()) == 1
+    keep_files(tmp_path, changed, accept_changed=True)
+    keep_files(tmp_path, changed, accept_changed=False)
+    kept = {path.read_bytes() for path in (tmp_path / "files").glob("*.py")}
+    assert kept == {b"one", b"two"}, "the earlier file stays"
+    digest = hashlib.sha256(b"two").hexdigest()
+    assert json.loads((tmp_path / "files" / "files.json").read_text())["search"] == f"mine.py {digest}"
+
+
+def test_a_run_and_its_files_may_be_moved(tmp_path: Path) -> None:
+    asked = {"search": "/home/a/mine.py:Search", "network": {"kind": "/home/a/net.py:Net", "start": "/home/a/x.bin"}}
+    Store(tmp_path / "run", asked, frozenset(), "go-stones-2", ".onnx").close()
+    (tmp_path / "run").rename(tmp_path / "moved")
+    moved = json.loads(json.dumps(asked).replace("/home/a", "/mnt"))
+    Store(tmp_path / "moved", moved, frozenset(), "go-stones-2", ".onnx").close()
+    with pytest.raises(LearningError, match=r"search '/mnt/mine.py:Search' \(now '/mnt/mine.py:Other'\)"):
+        Store(tmp_path / "moved", {**moved, "search": "/mnt/mine.py:Other"}, frozenset(), "go-stones-2", ".onnx")
+
+
+def test_a_start_names_what_it_ran_on() -> None:
+    facts = start_facts()
+    assert {"host", "cpu", "cores", "python", "numpy", "numba"} <= set(facts)
