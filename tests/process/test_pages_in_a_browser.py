@@ -62,11 +62,11 @@ def opinions(game: Any, moves: list[int], rng: random.Random) -> list[Opinion]:
         legal = list(game.legal_moves())
         chosen = rng.sample(legal, min(6, len(legal)))
         winrate = rng.choice((0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.7))
-        candidates = tuple(Candidate(each, 50, 0.1, winrate, 1.5, line(game, each, rng)) for each in chosen)
+        candidates = tuple(Candidate(each, 50, 0.1, winrate, 0.0, line(game, each, rng)) for each in chosen)
         area = "".join(rng.choice("A]z") for _ in range(361)) if isinstance(game, GoGame) else ""
         first = candidates[0]
         found.append(
-            Opinion(game.side_to_move, winrate, 1.5, first.move, first.pv, candidates=candidates, ownership=area)
+            Opinion(game.side_to_move, winrate, 0.0, first.move, first.pv, candidates=candidates, ownership=area)
         )
         if move is not None:
             play(game, move)
@@ -258,7 +258,8 @@ def test_problems_hide_the_answer_until_a_move(browser: Any, tmp_path: Path, mak
     move = page.evaluate("review.turns[state.turn].candidates[1][0]")
     page.fill("[name=answer]", move.lower() if make is go_page else move)
     page.press("[name=answer]", "Enter")
-    assert "Right: it loses 0.0% only" in page.inner_text("#status"), "all candidates have one winrate here"
+    points = "0.0 points, " if make is go_page else ""
+    assert f"Right: it loses {points}0.0% only" in page.inner_text("#status"), "all candidates have one value here"
     page.keyboard.press("ArrowDown")
     page.click("[data-quiz=reveal]")
     assert "best is" in page.inner_text("#status")
