@@ -492,7 +492,7 @@ class Options(SearchOptions):
         usi=Usi("PvInterval", "PV_Interval", scale=1000),
     )
     centipawns: float = number(
-        756.0, 1, 10000, "scale winrates p to centipawns: this times ln(p / (1 - p))", REPORTS, games=SHOGI,
+        600.0, 1, 10000, "scale winrates p to centipawns: this times ln(p / (1 - p))", REPORTS, games=SHOGI,
         usi=Usi("Eval_Coef"),
     )
     log_file: str | None = option(

@@ -18,6 +18,7 @@ MAX_NOTES = 5  # printed for a file; a last line counts the others
 MAX_NAMED = 20  # omitted files that are named; a last line counts all
 MATE_SCORE = 30_000  # centipawns of a mate in a record, less its plies
 MAX_USI_CENTIPAWNS = 30_000  # in USI, of a sure win without a known mate
+CENTIPAWNS = 600.0  # of a logit of the winrate, in the scores of all engines: a winrate w is 600 ln(w / (1 - w))
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFCHR: "a device",
@@ -138,14 +139,12 @@ class Score:
 def record_score(winrate: float, mate: int | None, scale: float) -> int:
     """Return the score for the side to move, in centipawns, as records store it: mates and winrates as one number.
 
-    A winrate gives at most MATE_SCORE / 2, so that it is never taken for a mate. `mate` is the number of plies to a
-    mate, negative if the side to move is mated. `scale` is the number of centipawns of a logit.
+    The centipawns are those of USI, but at most MATE_SCORE / 2, so that they are never taken for a mate. `mate` is the
+    number of plies to a mate, negative if the side to move is mated. `scale` is the number of centipawns of a logit.
     """
     if mate:
         return MATE_SCORE - mate if mate > 0 else -MATE_SCORE - mate
-    bounded = min(max(winrate, 1e-9), 1.0 - 1e-9)
-    score = scale * math.log(bounded / (1.0 - bounded))
-    return round(min(max(score, -MATE_SCORE / 2), MATE_SCORE / 2))
+    return max(-MATE_SCORE // 2, min(MATE_SCORE // 2, usi_centipawns(winrate, scale)))
 
 
 def usi_centipawns(winrate: float, scale: float) -> int:

@@ -7,6 +7,7 @@ searches, `yomi.engine.review_text` has tables and pictures.
 from __future__ import annotations
 
 import math
+import operator
 import re
 import statistics
 from collections.abc import Callable, Sequence
@@ -78,6 +79,11 @@ class Opinion:
     visits: int = 0  # shogi: playouts
     candidates: tuple[Candidate, ...] = ()  # best first
     ownership: str = ""  # Go: a letter for each point, row by row from the top left; see `ownership_letters`
+    # The played move's values in the same search, if it has compared them with the best move's
+    played_winrate: float | None = None
+    played_score: float | None = None
+    noise: float = 0.0  # how much the winrate changed in the last depths of the search
+    score_noise: float = 0.0
 
     def winrate_for(self, color: int) -> float:
         return self.winrate if color == self.color else 1.0 - self.winrate
@@ -135,20 +141,24 @@ class ReviewedMove:
     @property
     def winrate_after(self) -> float:
         """Winrate, after the move, of the side that played it."""
-        return self.after.winrate_for(self.color)
+        after = self.after.winrate_for(self.color)
+        if self.is_best or self.before.played_winrate is None:
+            return after
+        return max(after, self.before.winrate_for(self.color) - self.winrate_loss)  # the searches may disagree
 
     @property
     def winrate_loss(self) -> float:
         """Loss of winrate against the best move; at least 0."""
-        return 0.0 if self.is_best else max(0.0, self.before.winrate_for(self.color) - self.winrate_after)
+        if self.is_best:
+            return 0.0
+        best, played = self.before.winrate_for(self.color), self.before.played_winrate
+        after = best - self.after.winrate_for(self.color)
+        return agreed_loss(after, after if played is None else best - played, max(self.before.noise, self.after.noise))
 
     @property
     def score_loss(self) -> float | None:
         """Loss in points or centipawns; None without scores."""
-        before, after = self.before.score_for(self.color), self.after.score_for(self.color)
-        if before is None or after is None:
-            return None
-        return 0.0 if self.is_best else max(0.0, before - after)
+        return self.limited_loss(math.inf)
 
     @property
     def missed_mate(self) -> int | None:
@@ -158,16 +168,33 @@ class ReviewedMove:
         return mate if is_missed else None
 
     def limited_loss(self, limit: float) -> float | None:
-        """Return `score_loss`, with both scores and the loss up to `limit`."""
+        """Return `score_loss`, with all scores and the loss up to `limit`."""
         change = self.change(limit)
-        return change if change is None else 0.0 if self.is_best else min(limit, max(0.0, change))
+        if change is None or self.is_best:
+            return None if change is None else 0.0
+        before, played = self.before.score_for(self.color), self.before.played_score
+        inside = change if before is None or played is None else _limited(before, limit) - _limited(played, limit)
+        return min(limit, agreed_loss(change, inside, max(self.before.score_noise, self.after.score_noise)))
 
     def change(self, limit: float) -> float | None:
         """Return the score before the move less the score after it, both up to `limit`; None without scores."""
         before, after = self.before.score_for(self.color), self.after.score_for(self.color)
-        if before is None or after is None:
-            return None
-        return max(-limit, min(limit, before)) - max(-limit, min(limit, after))
+        return None if before is None or after is None else _limited(before, limit) - _limited(after, limit)
+
+
+def _limited(score: float, limit: float) -> float:
+    return max(-limit, min(limit, score))
+
+
+def agreed_loss(after: float, inside: float, noise: float) -> float:
+    """Return the loss of a move on which two searches agree, or what one of them sees beyond the noise; at least 0.
+
+    Args:
+        after: loss by the search after the move.
+        inside: loss by the search before it, which has valued the played move beside the best one.
+        noise: change of value that means nothing.
+    """
+    return max(0.0, min(after, inside), max(after, inside) - noise)
 
 
 def reviewed_moves(
@@ -302,7 +329,8 @@ class Review:
     def is_unclear(self, move: ReviewedMove) -> bool:
         """Whether the value changes by half an inaccuracy, also upwards: one of the two searches was too short."""
         points = max(0.0, abs(move.change(self.score.mean_limit) or 0.0) - move.noise)
-        change = self.thresholds.loss(abs(move.before.winrate_for(move.color) - move.winrate_after), points, self.score)
+        winrates = (opinion.winrate_for(move.color) for opinion in (move.before, move.after))
+        change = self.thresholds.loss(abs(operator.sub(*winrates)), points, self.score)
         return (change or 0.0) >= 0.5 * self.thresholds.losses[0]
 
     def class_of(self, move: ReviewedMove) -> str:

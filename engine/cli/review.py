@@ -62,8 +62,7 @@ prints the worst moves of each side, and writes the annotated record as NAME.yom
 best moves and losses as comments, in SGF also variations, marks and the analyses of Sabaki, KaTrain and LizzieYzy. With
 --html it also writes NAME.yomi.html: a page with the board for a browser, and index.yomi.html with links if there are
 several games. Variations of the record are kept, but not reviewed. The default limit is 100 visits a position. In shogi
-on a processor it is 100,000 nodes of alpha-beta with the three best moves, unless --visits, --playouts or another
-network is given.
+on a processor it is 100,000 nodes of alpha-beta, unless --visits, --playouts or another network is given.
 
 --quiz makes next-move problems of the mistakes of black, white or both. With --html the page begins with them,
 otherwise the command asks after the review. You enter moves as in yomi play.
@@ -85,7 +84,7 @@ moves that change the value by half an inaccuracy are searched again, with a thi
 """
 
 DEFAULT_VISITS = 100
-DEFAULT_NODES, BEST_MOVES = 100_000, 3  # of a position by alpha-beta: about 0.2 s; and moves with values
+DEFAULT_NODES = 100_000  # of a position by alpha-beta: about 0.2 s
 LEFT_OUT = (*NOT_FOR_ANALYSIS, "size")
 OUTPUT_OPTIONS = (
     "records",
@@ -347,8 +346,8 @@ class Reviewers:
         limit = visits_without_limit(self._args, DEFAULT_VISITS, game)
         options = collect(self._args, game, **game.defaults.get(COMMAND, {}), **limit)
         is_own = is_given(self._args, game, "visits", "playouts", "level")
-        if not is_own and ask_for_alpha_beta(options, game.name, DEFAULT_NODES):
-            options.multipv = max(options.multipv, BEST_MOVES)
+        if not is_own:
+            ask_for_alpha_beta(options, game.name, DEFAULT_NODES)
         check_limited(options, game)
         set_up_logs(options)
         return options

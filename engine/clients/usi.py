@@ -20,7 +20,7 @@ from yomi.engine.clients.client import (
 )
 from yomi.engine.clock import Clock, Clocks
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.records import MATE_SCORE, winrate_of
+from yomi.engine.records import CENTIPAWNS, MATE_SCORE, winrate_of
 
 # Options of yomi, dlshogi and FukauraOu that limit a search in other ways than `go nodes`.
 OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "NodesLimit")}
@@ -28,7 +28,6 @@ OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "No
 MARGINS = ("NetworkDelay", "NetworkDelay2", "ByoyomiMargin", "Byoyomi_Margin", "Time_Margin")
 LOCAL_MARGIN = 30
 FOREVER = 3600.0  # seconds given to engines whose search an option ends
-CENTIPAWNS = 600.0  # centipawns per logit of the winrate, used for the scores of all engines
 POLL = 0.5  # seconds between checks whether a move is overdue
 
 
@@ -246,14 +245,18 @@ def _milliseconds(seconds: float) -> int:
 
 
 def read_info(line: str, before: Evaluation | None) -> Evaluation | None:
-    """Return the evaluation in a report, or `before` if it has no score or is not of the best variation."""
+    """Return the evaluation in a report, or `before` if it has no score or is not of the best variation.
+
+    A bound of the score counts only if there is no score before it.
+    """
     words = line.split()
     if "score" not in words or ("multipv" in words and words[words.index("multipv") + 1 :][:1] != ["1"]):
         return before
     at = words.index("score")
     kind, text, *_ = [*words[at + 1 : at + 3], "", ""]
     found = _score(kind, text)
-    if found is None:
+    is_bound = words[at + 3 : at + 4] in (["lowerbound"], ["upperbound"])
+    if found is None or (is_bound and before is not None):
         return before
     score, mate = found
     nodes = words[words.index("nodes") + 1] if "nodes" in words[:-1] else ""

@@ -50,6 +50,7 @@ class MoveReport:
     # visited replies. It is shorter than the game if the game itself announces a mate.
     proven: int = 0
     mate: int | None = None  # plies to the mate, negative if the side to move is mated; None: unknown
+    bound: int = 0  # +1: the winrate is at least this; -1: at most (alpha-beta, before a depth is finished)
     weight: float = 0.0  # of the playouts' evaluations; equals the visits if the evaluator does not weigh
     node_visits: int = 0  # of the position after it: more than `visits` if other lines lead there
     node_weight: float = 0.0  # of all evaluations of that position
@@ -76,6 +77,7 @@ class SearchReport:
     moves: tuple[MoveReport, ...] = ()
     deepest: int = 0  # length of the longest searched line
     depth: int = 0  # plies that an alpha-beta search has searched completely; 0: a tree, which has no such depth
+    spread: tuple[float, float] | None = None  # least and greatest winrate of its last depths; None: a tree
     fullness: float = 0.0  # used share of the tree's memory, [0, 1]
     # [area], row by row from the top left, +1: the side to move owns the point; None if it was not computed.
     ownership: npt.NDArray[np.float32] | None = None

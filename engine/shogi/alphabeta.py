@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from yomi.engine.search.types import Limits, MoveReport, Root, SearchReport
 from yomi.native.alphabeta import thread as layout
-from yomi.native.alphabeta.node import INFINITE, MATE, WON
+from yomi.native.alphabeta.node import INFINITE, MATE, VALUE_SCALE, WON
 from yomi.native.alphabeta.root import begin_search, search_root
 from yomi.native.alphabeta.search import DEPTHS
 from yomi.native.alphabeta.table import GENERATIONS, make_table
@@ -34,7 +34,7 @@ WINDOW = 8  # half of the first window around the last value
 FIRST_WINDOWED = 5  # depth from which the window is narrow
 MAX_NODES = 2**62
 QUICKLY_CLEARED = 2**28  # bytes of a table that takes some 20 ms; a larger one is replaced
-VALUE_SCALE = 450.0  # the value (pawn: 90) that means a winrate of 1 / (1 + 1 / e), 73%
+SPREAD_DEPTHS = 4  # depths whose values measure how steady a search is
 
 
 class AlphaBetaSearch:
@@ -215,6 +215,7 @@ class AlphaBetaSearch:
         lines, nodes = first.found, self.evaluations
         moves = tuple(line.report(order, pv_length) for order, line in enumerate(lines))
         best = moves[0] if moves else MoveReport(0)
+        values = first.values[-SPREAD_DEPTHS:]
         return SearchReport(
             root.side_to_move,
             nodes,
@@ -227,6 +228,7 @@ class AlphaBetaSearch:
             deepest=first.deepest,
             depth=first.depth,
             fullness=self._fullness(),
+            spread=(winrate_of(min(values)), winrate_of(max(values))) if values else None,
             proven=best.proven,
             weight=float(nodes),
         )
@@ -256,16 +258,23 @@ class AlphaBetaSearch:
         return float(used.mean())
 
 
-class _Line:
+def winrate_of(value: int) -> float:
+    """Return the winrate of a value, in [0, 1]. Only mates are certain."""
+    return 1.0 / (1.0 + math.exp(-value / VALUE_SCALE)) if abs(value) < WON else float(value > 0)
+
+
+class _Line(NamedTuple):
     """A root move with its value and best line."""
 
-    def __init__(self, value: int, nodes: int, moves: tuple[int, ...]) -> None:
-        self.value, self.nodes, self.moves = value, nodes, moves
+    value: int
+    nodes: int
+    moves: tuple[int, ...]
+    bound: int = 0  # see MoveReport
 
     def report(self, order: int, pv_length: int) -> MoveReport:
         value = self.value
         proven = 0 if abs(value) < WON else (1 if value > 0 else -1)
-        winrate = 1.0 / (1.0 + math.exp(-value / VALUE_SCALE)) if proven == 0 else float(proven > 0)
+        winrate = winrate_of(value)
         mate = None if proven == 0 else proven * (MATE - abs(value))
         line = self.moves[: pv_length + 1]
         return MoveReport(
@@ -279,6 +288,7 @@ class _Line:
             pv=line,
             proven=proven,
             mate=mate,
+            bound=self.bound,
             weight=float(self.nodes),
             node_visits=self.nodes,
         )
@@ -298,6 +308,8 @@ class _Worker:
     def forget(self) -> None:
         """Drop the results of the last search."""
         self.found: tuple[_Line, ...] = ()
+        self.settled: tuple[_Line, ...] = ()  # of the last depth that was finished
+        self.values: list[int] = []  # of the best move, by depth
         self.depth = 0
         self._counters[:] = 0
 
@@ -346,19 +358,22 @@ class _Worker:
             # Half of the helping threads run one ply ahead, so that not all do the same.
             ahead = depth + self._number % 2
             for first in range(lines):
-                values[first] = self._search_window(first, values[first], ahead)
-                self._publish(first + 1, lines)
+                values[first] = self._search_window(first, values[first], ahead, lines)
                 if counters[layout.IS_STOPPED]:
                     return
-            self.depth = depth
+            self.depth, self.settled = depth, self.found
+            self.values.append(values[0])
             counters[layout.MAY_STOP] = 1
             if self.moves and abs(values[0]) >= WON and lines == 1 and MATE - abs(values[0]) <= depth:
                 return  # the shortest mate
             if not self.moves or self.nodes >= counters[layout.LIMIT]:
                 return
 
-    def _search_window(self, first: int, value: int, depth: int) -> int:
-        """Search the root moves from `first` on in windows until the value lies inside; return it."""
+    def _search_window(self, first: int, value: int, depth: int, lines: int) -> int:
+        """Search the root moves from `first` on in windows until the value lies inside; return it.
+
+        The best `lines` moves are published after each window.
+        """
         counters = self._counters
         width = WINDOW + value * value // 9_000 if depth >= FIRST_WINDOWED else 2 * INFINITE
         alpha, beta = max(value - width, -INFINITE), min(value + width, INFINITE)
@@ -368,6 +383,7 @@ class _Worker:
             counters[layout.ALPHA], counters[layout.BETA] = alpha, beta
             self._search.run(0)
             self._sort(first)
+            self._publish(first, lines, alpha, beta)
             if counters[layout.IS_STOPPED]:
                 return value
             value = int(counters[layout.VALUE_FOUND])
@@ -388,20 +404,26 @@ class _Worker:
         for numbers in (data.root_moves, data.root_scores, data.root_nodes, data.root_lines):
             numbers[first:last] = numbers[order]
 
-    def _publish(self, count: int, lines: int) -> None:
-        """Make the first `count` root moves the result, before the results of the last depth."""
+    def _publish(self, last: int, lines: int, alpha: int, beta: int) -> None:
+        """Make the root moves up to `last` the result, before the results of the last depth.
+
+        The last of them was searched in the window from alpha to beta. Its value is a bound if it lies outside.
+        """
         data = self._data
         new = []
-        for i in range(count):
-            line = data.root_lines[i]
+        for i in range(last + 1):
+            line, value = data.root_lines[i], int(data.root_scores[i])
             length = int(np.argmin(line != 0))
-            if data.root_scores[i] == -INFINITE or length == 0:
+            if value == -INFINITE or length == 0:
                 continue
-            new.append(_Line(int(data.root_scores[i]), int(data.root_nodes[i]), tuple(map(int, line[:length]))))
+            bound = 0 if i < last else int(value >= beta) - int(value <= alpha)
+            if bound < 0 and self._counters[layout.IS_STOPPED] and self.settled:
+                continue  # how far the value falls is unknown: the last depth says more
+            new.append(_Line(value, int(data.root_nodes[i]), tuple(map(int, line[:length])), bound))
         new.sort(key=lambda line: -line.value)
         known = {line.moves[0] for line in new}
         # No other move is better than the new ones, whatever the last depth found.
         most = new[-1].value if new else INFINITE
-        old = (line for line in self.found if line.moves[0] not in known)
-        old = (_Line(min(line.value, most), line.nodes, line.moves) for line in old)
+        old = (line for line in self.settled or self.found if line.moves[0] not in known)
+        old = (line if line.value <= most else line._replace(value=most, bound=-1) for line in old)
         self.found = (*new, *old)[:lines]

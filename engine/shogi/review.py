@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.default_network import alpha_beta_file, ask_for_tree
+from yomi.engine.mistakes import DEFAULT, WINRATE, Thresholds
 from yomi.engine.options import Options
 from yomi.engine.play import MATE
 from yomi.engine.players.request import Request
@@ -37,6 +39,9 @@ from yomi.engine.shogi.records.record import GameRecord, RecordError, format_usi
 from yomi.engine.shogi.reviewed_record import PV_MOVES, annotate
 from yomi.language import is_japanese, tr
 
+# Shares of the limit, for alpha-beta: the search of all moves, and that of the other moves than the best and the played
+FIRST_SHARE, OTHER_SHARE = 0.6, 0.15
+CLEAR = 2.0  # searches that agree on this many times an inaccuracy need no more nodes
 TRIAL_NODES = 5000  # of the first search that measures the speed of alpha-beta
 PHASES = (30, 80)  # numbers of the first moves of middle game and endgame: a rough habit
 # Suffix of the annotated record by the record's suffix; others become CSA. KI2 has no room for comments.
@@ -69,6 +74,15 @@ class AnnotatedShogi:
         if not game.is_legal(move):
             raise ValueError(tr("{move} is illegal here, expected a legal move such as 7g7f", move=text))
         return move
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The move that was played in a position."""
+
+    move: int
+    after: Opinion | None  # of the position after it; None if it is unknown
+    thresholds: Thresholds
 
 
 @dataclass(slots=True)
@@ -135,11 +149,26 @@ class ShogiReviewer:
         def search(positions: Sequence[int], options: Options, add: Add) -> None:
             wanted, game = set(positions), first.copy()
             player.new_game(game)
+            if self._is_alpha_beta:
+                search_backwards(sorted(wanted, reverse=True), options, add)
+                return
             for index, recorded in enumerate((*record.moves, None)):
                 if index in wanted:
                     add(index, self._evaluate(game, options, is_last=recorded is None))
                 if recorded is not None:
                     game.play(recorded.move)
+
+        def search_backwards(positions: Sequence[int], options: Options, add: Add) -> None:
+            # The table then knows what follows, and each search can be compared with the search after the move.
+            for index in positions:
+                game = record.game(index, entering_king=player.options.entering_king)
+                if index == count - 1:
+                    add(index, self._evaluate(game, options, is_last=True))
+                    continue
+                scan = known.scan_of(index + 1)
+                after = known.found[scan, index + 1][0] if scan >= 0 else None
+                played = Played(record.moves[index].move, after, plan.thresholds)
+                add(index, self._evaluate(game, options, is_last=False, played=played))
 
         def annotated() -> AnnotatedShogi:
             line = [recorded.move for recorded in record.moves]
@@ -171,7 +200,8 @@ class ShogiReviewer:
     def close(self) -> None:
         self.player.close()
 
-    def _evaluate(self, game: ShogiGame, options: Options, *, is_last: bool) -> Judgement:
+    def _evaluate(self, game: ShogiGame, options: Options, *, is_last: bool, played: Played | None = None) -> Judgement:
+        """Search a position. `played`: compare this move with the best one, by alpha-beta."""
         color = game.side_to_move
         outcome = game.outcome()
         if outcome is not None and (is_last or outcome.ending == MATE):
@@ -179,7 +209,8 @@ class ShogiReviewer:
             return self._opinion(color, winrate, mate=0 if outcome.ending == MATE else None), 0
         if not is_last and len(game.searched_moves()) == 1:
             return None, 0
-        decision = self.player.decide(Request(game, options))
+        shared = options if played is None else _part_of(options, FIRST_SHARE)
+        decision = self.player.decide(Request(game, shared))
         evaluations = 0 if decision.win else self.player.search.evaluations
         if decision.win:
             return self._opinion(color, 1.0), 0
@@ -187,7 +218,57 @@ class ShogiReviewer:
             return self._opinion(color, 0.5, best=decision.move), evaluations
         best, visits = decision.report.moves[0], decision.report.playouts
         opinion = self._opinion(color, best.winrate, best.move, best.pv, best.mate, visits)
-        return replace(opinion, candidates=candidates_of(decision.report, self._score)), evaluations
+        opinion = replace(opinion, candidates=candidates_of(decision.report, self._score))
+        if decision.report.spread is not None:
+            low, high = decision.report.spread
+            scores = (record_score(winrate, None, options.centipawns) for winrate in (high, low))
+            opinion = replace(opinion, noise=high - low, score_noise=float(operator.sub(*scores)))
+        if played is None or (
+            best.mate is not None and best.mate > 0
+        ):  # against a mate, the search after the move decides
+            return opinion, evaluations
+        opinion, more = self._compare(game, options, opinion, played, decision.report.depth)
+        return opinion, evaluations + more
+
+    def _compare(
+        self, game: ShogiGame, options: Options, opinion: Opinion, played: Played, depth: int
+    ) -> tuple[Opinion, int]:
+        """Value the played move in the search of the best one, to its depth, and an other move; return the nodes, too.
+
+        If the played move looks like a mistake, both are searched deeper.
+        """
+        evaluations = 0
+
+        def search(share: float, allow: Sequence[int] | None, avoid: Sequence[int], depth: int | None) -> None:
+            nonlocal opinion, evaluations
+            part = _part_of(options, share).with_values({"multipv": len(allow or (1,)), "root_mate_search": 0})
+            report = self.player.decide(Request(game, part, depth=depth, allow=allow, avoid=avoid)).report
+            evaluations += self.player.search.evaluations
+            found = candidates_of(report, self._score)
+            old = [each for each in opinion.candidates if each.move not in [new.move for new in found]]
+            if allow is None:
+                opinion = replace(opinion, candidates=(*opinion.candidates[:1], *found, *old[1:]))
+                return
+            best = report.moves[0]
+            better = self._opinion(opinion.color, best.winrate, best.move, best.pv, best.mate, opinion.visits)
+            value = next((each for each in found if each.move == played.move), None)  # a mate ends a search early
+            opinion = replace(
+                better,
+                candidates=(*found, *old),
+                played_winrate=None if value is None else value.winrate,
+                played_score=None if value is None else value.score,
+                noise=opinion.noise,
+                score_noise=opinion.score_noise,
+            )
+
+        best = opinion.best
+        assert best is not None
+        if best != played.move:
+            search(1.0, (best, played.move), (), depth)
+            if _is_unclear(opinion, played):
+                search(1.0, (best, played.move), (), None)
+        search(OTHER_SHARE, None, tuple({best, played.move}), depth)
+        return opinion, evaluations
 
     def _score(self, move: MoveReport) -> float:
         return float(record_score(move.winrate, move.mate, self.player.options.centipawns))
@@ -206,6 +287,27 @@ class ShogiReviewer:
             winrate = float(mate > 0)
         score = -float(MATE_SCORE) if mate == 0 else float(record_score(winrate, mate, self.player.options.centipawns))
         return Opinion(color, winrate, score, best, pv, mate, visits)
+
+
+def _part_of(options: Options, share: float) -> Options:
+    """Return options with a share of their limits."""
+    counts = {
+        name: max(1, round(share * limit))
+        for name in ("visits", "playouts")
+        if (limit := getattr(options, name)) is not None
+    }
+    return options.with_values({**counts, "seconds": options.seconds and share * options.seconds})
+
+
+def _is_unclear(opinion: Opinion, played: Played) -> bool:
+    """Whether a move may be a mistake, unless both searches agree that it is a bad one."""
+    after = opinion if played.after is None else played.after
+    thresholds = played.thresholds if played.thresholds.unit == WINRATE else DEFAULT
+    least = thresholds.losses[0] / 100.0
+    if opinion.played_winrate is None:
+        return False
+    losses = [opinion.winrate - winrate for winrate in (opinion.played_winrate, after.winrate_for(opinion.color))]
+    return max(losses) >= 0.8 * least and min(losses) < CLEAR * least
 
 
 def _notes(loaded: LoadedRecord) -> list[Note]:

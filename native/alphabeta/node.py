@@ -3,6 +3,8 @@
 Values are the network's for the side to move (a pawn: 90). A mate in n plies is MATE - n.
 """
 
+import math
+
 import numpy as np
 
 from yomi.native.alphabeta.correction import UNIT as CORRECTION_UNIT
@@ -16,6 +18,9 @@ from yomi.native.shogi.effects import gains
 
 INFINITE, MATE = 32001, 32000
 WON = MATE - 2 * PLIES  # values from here on are mates
+# Value of a logit of the winrate, fitted to results: docs/NETWORKS.md. A pawn is 100 of the 600 centipawns of a logit.
+VALUE_SCALE = 540.0
+MAX_DRAW = 0.999  # greatest value of a draw in [-1, 1]; a certain result would be infinite
 
 
 @kernel
@@ -49,7 +54,8 @@ def ended(pos, history, ply):  # type: ignore[no-untyped-def]
 @inlined
 def _draw(pos):  # type: ignore[no-untyped-def]
     """Return the value of a draw for the side to move."""
-    return np.int64(300.0 * pos.draw_value[U(pos.side_to_move) - U(1)])
+    share = min(max(pos.draw_value[U(pos.side_to_move) - U(1)], -MAX_DRAW), MAX_DRAW)
+    return np.int64(VALUE_SCALE * math.log((1.0 + share) / (1.0 - share)))
 
 
 @kernel

@@ -43,8 +43,8 @@ def test_reports(engine: UsiProcess) -> None:
     lines = engine.until("bestmove")
     engine.send("setoption name MultiPV value 1")
     form = re.compile(
-        rf"info depth \d+ seldepth \d+ multipv [1-4] score (cp -?\d+|mate -?\d+) nodes \d+ nps \d+ hashfull \d+"
-        rf" time \d+ pv( {MOVE})+"
+        r"info depth \d+ seldepth \d+ multipv [1-4] score (cp -?\d+|mate -?\d+)( lowerbound| upperbound)?"
+        rf" nodes \d+ nps \d+ hashfull \d+ time \d+ pv( {MOVE})+"
     )
     assert all(form.fullmatch(line) for line in lines[:-1])
     assert [line.split(" multipv ")[1][0] for line in lines[-5:-1]] == list("1234")

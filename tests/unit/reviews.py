@@ -73,8 +73,12 @@ def go_review(text: str, tmp_path: Path) -> AnnotatedGo:
     return annotated
 
 
+def shogi_reviewer() -> ShogiReviewer:
+    return ShogiReviewer(ShogiPlayerWithSearch(Options.for_game("shogi")))  # type: ignore[arg-type]
+
+
 def shogi_review(path: Path) -> Any:
-    reviewer = ShogiReviewer(ShogiPlayerWithSearch(Options.for_game("shogi")))  # type: ignore[arg-type]
+    reviewer = shogi_reviewer()
     loaded = reviewer.read(str(path))[0]
     return reviewer.review(loaded, Progress())
 

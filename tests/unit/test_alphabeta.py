@@ -9,10 +9,11 @@ import pytest
 from tests.naive.nnue import random_tensors
 from tests.naive.shogi_exchange import gain
 from tests.unit.shogi_boards import walk
+from yomi.engine.records import CENTIPAWNS, usi_centipawns
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits, SearchReport
 from yomi.engine.shogi import alphabeta
-from yomi.engine.shogi.alphabeta import AlphaBetaSearch
+from yomi.engine.shogi.alphabeta import AlphaBetaSearch, _Line, winrate_of
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.engine.shogi.players.mate import MateSearch
@@ -26,6 +27,7 @@ from yomi.native.alphabeta.thread import (
     BEFORE,
     CORRECTION_LIMIT,
     FOLLOW_LIMIT,
+    IS_STOPPED,
     MOVE_LIMIT,
     make_thread,
     static_at,
@@ -287,6 +289,30 @@ def test_a_search_with_one_node_has_a_move(network: NnueNetwork) -> None:
     assert len(report.moves) == 1
 
 
+def test_values_of_failed_windows_are_bounds(network: NnueNetwork) -> None:
+    search = search_of(network)
+    assert searched(search, HANGING, 3000).moves[0].bound == 0
+    (worker,) = search._workers
+    value = worker._data.root_scores[0] = 50
+    for alpha, beta, bound in ((value, value + 9, -1), (value - 9, value, 1), (value - 9, value + 9, 0)):
+        worker._counters[IS_STOPPED] = 0
+        worker._publish(0, 1, alpha, beta)
+        assert search.report().moves[0].bound == bound
+    worker._counters[IS_STOPPED] = 1
+    worker._publish(0, 1, value, value + 9)
+    assert search.report().moves[0] == worker.settled[0].report(0, 60), "a fall of unknown size"
+
+
+def test_a_search_measures_how_steady_it_is(network: NnueNetwork) -> None:
+    search = search_of(network)
+    search.set_position(ShogiGame(HANGING))
+    report = search.run(Limits(depth=6))
+    values = search._workers[0].values
+    assert len(values) == report.depth == 6
+    assert report.winrate == winrate_of(values[-1])
+    assert report.spread == (winrate_of(min(values[2:])), winrate_of(max(values[2:])))
+
+
 def test_several_best_moves_are_ranked(network: NnueNetwork) -> None:
     search = search_of(network, best_moves=4)
     report = searched(search, next(iter(walk(5, 1))).sfen(), 20000)
@@ -331,6 +357,45 @@ def test_a_perpetual_check_is_lost_with_the_fourth_occurrence(network: NnueNetwo
     alone = after("lnsg1gsnl/1r5b1/ppppppppp/5k3/9/5R3/PPPPPPPPP/1B7/LNSGKGSNL w - 4", "", network, "4d5d")
     assert once.winrate == pytest.approx(alone.winrate, abs=0.1)
     assert after(sfen, f"{cycle} {cycle} 4f5f 5d4d 5f4f", network, "4d5d").winrate > 0.99
+
+
+def test_a_draw_is_worth_what_the_options_say(network: NnueNetwork) -> None:
+    game = ShogiGame()
+    game.set_rules(max_moves=1)
+    for share in (0.0, 0.2, -0.6, 1.0):
+        game.position["draw_value"] = (share, -share)
+        search = search_of(network)
+        search.set_position(game)
+        assert search.run(Limits(visits=300)).winrate == pytest.approx(0.5 + share / 2.0, abs=0.001)
+
+
+# Positions with results, of SuishoPetite against itself from balanced lines: at 10,000 nodes a move, and at 1,000; see
+# docs/NETWORKS.md. Mean of the values in YaneuraOu's centipawns (a pawn: 100), positions, 1,000 times the wins.
+RESULTS = [
+    [
+        (-1870, 1991, 32), (-1619, 2618, 61), (-1374, 2794, 58), (-1122, 3296, 77), (-871, 4181, 118),
+        (-618, 5560, 190), (-363, 8331, 297), (-104, 21283, 450), (104, 22186, 542), (364, 8825, 692),
+        (617, 5825, 805), (869, 4373, 870), (1120, 3407, 917), (1372, 2830, 942), (1622, 2666, 944), (1869, 2103, 968),
+    ],
+    [
+        (-1873, 2127, 105), (-1623, 2705, 135), (-1372, 3078, 137), (-1120, 3590, 171), (-870, 4351, 205),
+        (-620, 5781, 276), (-365, 7906, 358), (-105, 17828, 454), (107, 19670, 526), (363, 8861, 597),
+        (619, 6528, 691), (869, 4896, 768), (1121, 4036, 809), (1369, 3319, 837), (1622, 2910, 852), (1870, 2391, 886),
+    ],
+]  # fmt: skip
+
+
+def test_winrates_agree_with_results() -> None:
+    """The two sets have their own scales (470 and 780 for these values). One scale serves both."""
+    errors = []
+    for strong, weak in zip(*RESULTS, strict=True):
+        centipawns = (strong[0] * strong[1] + weak[0] * weak[1]) / (strong[1] + weak[1])
+        won = (strong[2] * strong[1] + weak[2] * weak[1]) / (strong[1] + weak[1]) / 1000.0
+        line = _Line(round(0.9 * centipawns), 1, (1,)).report(0, 1)
+        errors.append(abs(line.winrate - won))
+        assert usi_centipawns(line.winrate, CENTIPAWNS) == pytest.approx(centipawns, abs=1.0)
+    assert max(errors) < 0.05
+    assert sum(errors) / len(errors) < 0.02
 
 
 def test_a_king_tries_where_the_rule_says_so(network: NnueNetwork) -> None:

@@ -469,6 +469,7 @@ def test_evaluations_of_usi_engines() -> None:
     assert (found.score, found.visits, found.pv) == (-60.0, 100, ("7g7f", "3c3d"))
     assert found.winrate == pytest.approx(0.475, abs=0.001)
     assert read_info("info multipv 2 score cp 500", found) is found
+    assert read_info("info score cp 500 lowerbound nodes 7 pv 2g2f", found) is found
     assert read_info("info string score", found) is found
     for nodes in ("9" * 5000, "٣", "-1", "x"):
         odd = read_info(f"info score cp 5 nodes {nodes}", None)

@@ -292,7 +292,7 @@ def test_advice_in_shogi_is_given_at_full_strength() -> None:
     head, *lines = game.hint()
     assert head == "winrate  line"
     assert len(lines) == 5
-    assert game.score().startswith("Black wins 75.0%, +831 centipawns: ")
+    assert game.score().startswith("Black wins 75.0%, +659 centipawns: ")
     assert [(request.options.visits, request.options.own_book) for request in player.requests] == [(None, False)] * 2
     assert player.calls == ["decide", "clear"] * 2
     assert (options.visits, options.own_book) == (4, True)

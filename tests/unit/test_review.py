@@ -57,6 +57,23 @@ def test_the_best_move_loses_nothing_and_no_move_gains() -> None:
     assert reviewed(opinion(BLACK, 0.5, best=2), opinion(WHITE, 0.1)).score_loss is None
 
 
+def test_a_loss_needs_both_searches_or_exceeds_the_noise() -> None:
+    def compared(after: float, played: float, noise: float) -> ReviewedMove:
+        before = Opinion(
+            BLACK, 0.6, 100.0, best=2, played_winrate=played, played_score=10.0, noise=noise, score_noise=90.0
+        )
+        return reviewed(before, Opinion(WHITE, 1.0 - after, 50.0))
+
+    assert compared(0.5, 0.52, 0.1).winrate_loss == pytest.approx(0.08), "both searches see it"
+    assert compared(0.5, 0.58, 0.1).winrate_loss == pytest.approx(0.02), "one search alone, within the noise"
+    assert compared(0.58, 0.2, 0.1).winrate_loss == pytest.approx(0.3), "beyond the noise"
+    assert compared(0.7, 0.58, 0.1).winrate_loss == 0.0
+    assert compared(0.5, 0.58, 0.1).winrate_after == pytest.approx(0.58)
+    assert compared(0.7, 0.58, 0.1).winrate_after == pytest.approx(0.7)
+    assert compared(0.5, 0.58, 0.1).score_loss == 90.0
+    assert compared(0.5, 0.58, 0.1).limited_loss(60.0) == 50.0
+
+
 @pytest.mark.parametrize(("mate", "turned"), [(3, -4), (1, -2), (0, 1), (-2, 3), (None, None)])
 def test_a_forced_move_is_one_ply_further_from_the_mate(mate: int | None, turned: int | None) -> None:
     assert Opinion(BLACK, 1.0, 29997.0, mate=mate).turned().mate == turned

@@ -10,6 +10,7 @@ import re
 import struct
 import threading
 from pathlib import Path
+from typing import Any
 
 import cshogi
 import cshogi.KIF
@@ -17,7 +18,18 @@ import pytest
 from sgfmill.sgf import Sgf_game
 
 from tests.fakes.player import FakePlayer
-from tests.unit.reviews import CSA, SGF, Ticks, fake_reviewers, go_review, judged_game, opinion, reviewed, shogi_review
+from tests.unit.reviews import (
+    CSA,
+    SGF,
+    Ticks,
+    fake_reviewers,
+    go_review,
+    judged_game,
+    opinion,
+    reviewed,
+    shogi_review,
+    shogi_reviewer,
+)
 from tests.unit.test_go_game import take_kos_once_around, three_kos
 from yomi.engine.cli.main import main
 from yomi.engine.color import BLACK, WHITE
@@ -43,6 +55,7 @@ from yomi.engine.review import (
 from yomi.engine.review_scans import (
     Progress,
 )
+from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.engine.shogi.records.files import read_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove
@@ -394,6 +407,21 @@ def test_usi_lines_become_csa_and_a_second_review_replaces_the_first(tmp_path: P
     again = tmp_path / "again.csa"
     again.write_bytes(once[".csa"])
     assert shogi_review(again).files() == once
+
+
+def test_alpha_beta_values_the_played_move_beside_the_best(tmp_path: Path) -> None:
+    path = tmp_path / "game.usi"
+    path.write_text("startpos moves 7g7f 3c3d\n")
+    reviewer = shogi_reviewer()
+    annotated = reviewer.review(reviewer.read(str(path))[0], Progress())
+    best, played, reply = min(ShogiGame().legal_moves()), parse_usi("7g7f"), parse_usi("3c3d")
+    requests: list[Request[Any]] = reviewer.player.requests  # type: ignore[attr-defined]
+    assert [len(request.game.moves) for request in requests] == [2, 1, 1, 1, 0, 0, 0], "from the end"
+    assert requests[5].allow == (best, played), "in one search, of one line each"
+    assert reply in (requests[2].allow or ())
+    assert set(requests[6].avoid) == {best, played}
+    (first, _) = annotated.review.moves
+    assert first.before.played_winrate == 0.625
 
 
 def test_a_mated_side_and_a_forced_move(tmp_path: Path) -> None:

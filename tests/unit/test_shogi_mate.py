@@ -16,7 +16,7 @@ from yomi.engine.play import PERPETUAL_CHECK
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.players import mate as shogi_mate
-from yomi.engine.shogi.players.mate import MateAnswer, MateSearch
+from yomi.engine.shogi.players.mate import MateAnswer, MateSearch, can_be_played, whole_mate
 from yomi.native.game import OVER
 from yomi.native.shogi import mate, rules
 from yomi.native.shogi.position import MAX_MOVES
@@ -203,6 +203,17 @@ def test_dfpn_claims_no_false_mates_and_misses_none(search: MateSearch) -> None:
         elif answer.is_refuted:
             assert not theirs.search(board), sfen
     assert mates_found > 10
+
+
+def test_a_line_gets_the_rest_of_its_mate(search: MateSearch) -> None:
+    game = ShogiGame("7nl/5+P1k1/6ppp/9/9/9/9/9/4K4 b 2G2r2b2g4s3n3l14p 1")
+    line = search.solve(game.position, max_ply=3, nodes=1000).moves
+    for known in range(1, 3):  # the loser moves next, the winner moves next
+        whole = whole_mate(game, line[:known], 3, search)
+        assert (len(whole), whole[:known]) == (3, line[:known])
+        assert can_be_played(game, whole)
+    assert whole_mate(game, (), 1, search) == ()
+    assert whole_mate(ShogiGame(), (parse_usi("7g7f"),), 4, search) == ()
 
 
 def test_limits_hold(search: MateSearch) -> None:

@@ -63,6 +63,10 @@ def test_a_player_searches_by_alpha_beta(net: str) -> None:
     mate = ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1")
     decision = player.decide(Request(mate, limits=Limits(visits=3000)))
     assert decision.report.moves[0].mate == 1
+    mate = ShogiGame("7nl/5+P1k1/6ppp/9/9/9/9/9/4K4 b 2G2r2b2g4s3n3l14p 1")
+    for options.root_mate_search in (0, 3):
+        found = player.decide(Request(mate, limits=Limits(visits=3000))).report.moves[0]
+        assert (found.mate, len(found.pv)) == (3, 3), "the line contains the whole mate"
     # A search by depth ends after it.
     assert player.decide(Request(ShogiGame(), depth=3)).report.depth == 3
     player.close()

@@ -8,6 +8,7 @@ from yomi.engine.records import MATE_SCORE, MAX_USI_CENTIPAWNS, record_score, us
 def test_scores_of_records_tell_mates_from_winrates() -> None:
     assert record_score(0.5, None, 756.0) == 0
     assert record_score(0.9, None, 600.0) == -record_score(0.1, None, 600.0) == 1318
+    assert record_score(1.0 - 1e-10, None, 600.0) == usi_centipawns(1.0 - 1e-10, 600.0) == 13816
     assert record_score(1.0, None, 756.0) == MATE_SCORE / 2 == 15000
     assert record_score(0.0, None, 756.0) == -15000
     assert record_score(0.9, 5, 756.0) == 29995

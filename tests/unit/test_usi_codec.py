@@ -148,6 +148,8 @@ def test_answers() -> None:
     assert format_info(3, 5, 1.5, 3000, 0.012, ("7g7f", "3c3d"), centipawns=-7) == (
         "info depth 3 seldepth 5 score cp -7 nodes 3000 nps 2000 hashfull 12 time 1500 pv 7g7f 3c3d"
     )
+    assert " score cp 7 lowerbound nodes " in format_info(1, 1, 0.0, 1, 0.0, (), centipawns=7, bound=1)
+    assert " score mate 5 upperbound nodes " in format_info(1, 1, 0.0, 1, 0.0, (), mate=5, bound=-1)
     line = format_info(1, 1, 0.0, 1, 0.0, (), mate=-2, multipv=1)
     assert line == "info depth 1 seldepth 1 multipv 1 score mate -2 nodes 1 nps 0 hashfull 0 time 0"
     assert format_bestmove("7g7f", "3c3d") == "bestmove 7g7f ponder 3c3d"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.clock import Clock as EngineClock
 from yomi.engine.clock import TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.records import CENTIPAWNS, usi_centipawns
 from yomi.engine.search.types import Limits
 from yomi.errors import Error
 from yomi.library.arguments import is_number, shown
@@ -139,10 +139,9 @@ class Score:
     def white(self) -> Score:
         return self.pov(WHITE)
 
-    def centipawns(self, scale: float = 756.0) -> float:
-        """Return the winrate as an evaluation of shogi: scale * ln(winrate / (1 - winrate))."""
-        bounded = min(max(self.winrate, 1e-6), 1.0 - 1e-6)
-        return scale * math.log(bounded / (1.0 - bounded))
+    def centipawns(self, scale: float = CENTIPAWNS) -> int:
+        """Return the winrate as an evaluation of shogi, as USI has it: scale * ln(winrate / (1 - winrate))."""
+        return usi_centipawns(self.winrate, scale)
 
     def __str__(self) -> str:
         """Return the score on one line, such as "Black 54.3%, +2.1"."""

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from yomi.engine.clients.client import RESIGN, EngineError
 from yomi.engine.clients.spec import EngineLimits, EngineSpec
-from yomi.engine.clients.usi import CENTIPAWNS, UsiClient
+from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import UNLIMITED
 from yomi.engine.cluster import ClusterError, ClusterOptions
 from yomi.engine.color import BLACK, DRAW, WHITE
@@ -32,6 +32,7 @@ from yomi.engine.datasets.making import Log
 from yomi.engine.matches.games import Adjudicator
 from yomi.engine.play import play_game
 from yomi.engine.players.request import Decision
+from yomi.engine.records import CENTIPAWNS
 from yomi.engine.shogi.datasets.rows import MARKS, records_of
 from yomi.engine.shogi.game import IllegalMove, ShogiGame, ShogiReferee
 from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from yomi.engine.clients.client import TIMEOUT, EngineError, EngineMove
-from yomi.engine.clients.usi import CENTIPAWNS, UsiClient, clock_words
+from yomi.engine.clients.usi import UsiClient, clock_words
 from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.options import TABLE, OptionError
 from yomi.engine.players.request import Decision, Request
+from yomi.engine.records import CENTIPAWNS
 from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.servers.game import EngineSeat, YomiSeat
 from yomi.engine.servers.settings import Account

@@ -17,6 +17,7 @@ DEFAULT_MEMORY = 64 * 2**20  # bytes of the table: two million positions
 # MIN_SHORTENING.
 SHORTENING = 2
 MIN_SHORTENING = 5_000
+MAX_REST = 20_000  # positions of a search for the rest of a mate
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,26 @@ def can_be_played(game: ShogiGame, line: Sequence[int]) -> bool:
             return False
         game.play(move)
     return True
+
+
+def whole_mate(game: ShogiGame, line: Sequence[int], plies: int, solver: MateSearch) -> tuple[int, ...]:
+    """Return a line with the rest of its mate, of at most `plies` plies in all; an empty line if none is found."""
+    game, left = game.copy(), plies - len(line)
+    for move in line:
+        if game.is_over:
+            return ()
+        game.play(move)
+    ends: list[tuple[int, ...]] = []
+    for reply in ((),) if left % 2 else ((move,) for move in game.legal_moves()):
+        after = game.copy()
+        for move in reply:
+            after.play(move)
+        found = solver.solve(after.position, max_ply=left - len(reply), nodes=MAX_REST).moves
+        if not found:
+            return ()
+        ends.append((*line, *reply, *found))
+    whole = max(ends, key=len, default=())
+    return whole if can_be_played(game, whole[len(line) :]) else ()
 
 
 class MateSearch:

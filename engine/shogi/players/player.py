@@ -25,7 +25,7 @@ from yomi.engine.search.types import Limits, MoveReport, PositionSearch, SearchR
 from yomi.engine.shogi.book import Book, BookError
 from yomi.engine.shogi.book import choose as choose_from_book
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.players.mate import MateAnswer, MateSearch, can_be_played
+from yomi.engine.shogi.players.mate import MateAnswer, MateSearch, can_be_played, whole_mate
 from yomi.engine.shogi.players.setup import (
     LOADED,
     NetworkDefaults,
@@ -42,6 +42,7 @@ from yomi.nets.dlshogi.network import SIDE
 log = logging.getLogger("yomi.shogi")
 
 MATE_NODES = 10**9  # positions of `go mate`; its time ends it long before
+LEAF_MATE = 8  # plies of a mate that a tree has found at a leaf, beyond the least
 
 
 class BookLoadingError(LoadingError):
@@ -54,6 +55,8 @@ class ShogiPlayer(Player[ShogiGame]):
         self._network_defaults = NetworkDefaults()
         self._book: Book | None = None
         self._mate = MateSearch()
+        self._rest = MateSearch(2**20)
+        self._whole_mates: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._seeks_mate = False
         self._mate_root = ShogiGame()
         self._checked_line: tuple[int, ...] = ()
@@ -259,6 +262,7 @@ class ShogiPlayer(Player[ShogiGame]):
             plies = min(plies, 1)  # in a longer mate the king may escape by a try
         self._seeks_mate = plies > 0 and turn.forced is None
         self._mate_root, self._checked_line, self._is_playable = root, (), False
+        self._whole_mates.clear()
         if self._seeks_mate:
             self._mate.start(root.position, max_ply=plies, nodes=turn.options.root_mate_nodes, moves=turn.allow)
 
@@ -279,13 +283,26 @@ class ShogiPlayer(Player[ShogiGame]):
         return bool(self._mate_line())
 
     def _annotate(self, report: SearchReport) -> SearchReport:
-        """Return a report with mate lengths; the mate search's line comes first."""
-        moves = [replace(move, mate=mate_in(move)) for move in report.moves]
+        """Return a report with mate lengths and whole mates; the mate search's line comes first."""
+        moves = [self._whole_mate(move) for move in report.moves]
         line = self._mate_line()
         if line:
             mate = MoveReport(line[0], winrate=1.0, pv=line, mate=len(line))
             moves = [mate, *(move for move in moves if move.move != line[0])]
         return replace(report, moves=tuple(moves))
+
+    def _whole_mate(self, move: MoveReport) -> MoveReport:
+        """Return a report with the mate's length, and with all its moves if a search finds the missing ones."""
+        mate = mate_in(move)
+        if mate is None or mate == 0 or move.bound or len(move.pv) >= abs(mate):
+            return replace(move, mate=mate)
+        if (line := self._whole_mates.get(move.pv)) is None:
+            # A tree knows a mate at the end of a line, but not its length.
+            plies = abs(mate) + (LEAF_MATE if move.mate is None else 0)
+            line = self._whole_mates[move.pv] = whole_mate(self._mate_root, move.pv, plies, self._rest)
+        if not line:
+            return replace(move, mate=mate)
+        return replace(move, mate=len(line) if mate > 0 else -len(line), pv=line)
 
     # -- time and choice -------------------------------------------------------------------------------------------
 

@@ -156,17 +156,21 @@ def format_info(
     *,
     centipawns: int = 0,
     mate: int | None = None,
+    bound: int = 0,
     multipv: int | None = None,
 ) -> str:
     """Return an `info` line for the side to move.
 
-    `mate` are plies, negative if the side to move is mated. `multipv` counts from 1; None if one move is reported.
+    `mate` are plies, negative if the side to move is mated. `bound`: +1 if the score is a lower bound, -1 if it is an
+    upper bound. `multipv` counts from 1; None if one move is reported.
     """
     words = [f"info depth {depth} seldepth {seldepth}"]
     if multipv is not None:
         words.append(f"multipv {multipv}")
     # USI's mate of 0 plies against the side to move is "-0".
     words.append(f"score cp {centipawns}" if mate is None else f"score mate {mate or '-0'}")
+    if bound:
+        words.append("lowerbound" if bound > 0 else "upperbound")
     nps, hashfull = int(nodes / seconds) if seconds >= 0.001 else 0, min(1000, int(1000 * fullness))
     words.append(f"nodes {nodes} nps {nps} hashfull {hashfull} time {int(1000 * seconds)}")
     return " ".join([*words, "pv", *pv] if pv else words)

@@ -158,6 +158,7 @@ class Turn:
                 tuple(map(format_usi, move.pv)),
                 centipawns=usi_centipawns(move.winrate, options.centipawns),
                 mate=move.mate,
+                bound=move.bound,
                 multipv=number if options.multipv > 1 else None,
             )
             for number, move in enumerate(report.moves[: options.multipv], 1)
