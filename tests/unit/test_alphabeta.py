@@ -154,6 +154,7 @@ def order_moves(address, table_move):  # type: ignore[no-untyped-def]
         count += U(1)
 
 
+@pytest.mark.slow
 def test_every_move_comes_once_and_the_tables_first(network: NnueNetwork) -> None:
     thread = make_thread(network, np.zeros(1, np.int64))
     calls = order_moves.bind(network, thread, make_table(0))

@@ -166,6 +166,7 @@ def test_something_is_counted_in_no_time(evaluator: Any, monkeypatch: pytest.Mon
     assert measure.evaluator_rate(InlineQueue(evaluator), subject, subject.games[0], 4, 1, 1.0) == 4.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", [Inputs.NUMBERS, Inputs.BITS])
 def test_moves_stand_under_the_symmetry_of_the_planes(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = batch_of(UniformEvaluator(inputs=inputs), go_subject(9), monkeypatch)
