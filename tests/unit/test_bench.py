@@ -244,7 +244,8 @@ def test_a_file_that_cannot_be_written_loses_no_other(
     lost: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
-    monkeypatch.setattr(cli, "check_file", lambda path: None)  # the folder goes during the measurement
+    for name in ("check_file", "plot_check"):  # the folder goes during the measurement
+        monkeypatch.setattr(cli, name, lambda path: None)
     names = {"json": "rows.json", "csv": "rates.csv", "plot": "rates.png"}
     paths = {kind: (tmp_path / "missing" if kind in lost else tmp_path) / name for kind, name in names.items()}
     words = ["nps", "--size", "5", "--for", "0.02", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
