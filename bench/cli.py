@@ -279,7 +279,7 @@ def _evaluator(args: argparse.Namespace) -> Rows:
 def _add_selfplay(add: Add, game: Game[Any, Any], first: str) -> None:
     selfplay = add("selfplay", "evaluations per second of self-play, by games side by side", _selfplay)
     _add_game(selfplay, game, first)
-    _add_duration(selfplay, 20.0)
+    _add_duration(selfplay, 120.0, "seconds of all measurements")
     add_options(selfplay, game, leave_out=all_but(EVALUATOR_OPTIONS))
 
 

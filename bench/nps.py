@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from yomi.bench.measure import best_batch, evaluator_rate
 from yomi.bench.rivals import COUNTS, SUMMARIES, Rival, close_rivals, column, measure, open_rivals
 from yomi.engine.calibration import search_counts
+from yomi.engine.cli.output import say
 from yomi.engine.default_network import alpha_beta_file
 from yomi.engine.search.search import Search
 from yomi.nets.files import write_atomically
@@ -51,6 +52,9 @@ def run(
         for number, (position, counts) in enumerate(positions, 1):
             others = {column(rival): measure(rival, position, seconds) for rival in rivals}
             rows.append({"position": str(number), **counts, **others})
+            rates = {"yomi": counts["playouts_per_second"], **others}
+            figures = (f"{name} {rate:,.0f}" for name, rate in rates.items() if rate is not None)
+            say(f"position {number}: {', '.join(figures)} a second")
     count = len(rows)
     for name, function in SUMMARIES.items():
         known = {

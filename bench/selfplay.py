@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.bench.measure import batch_sizes, evaluator_rate
 from yomi.engine.cli.output import say
+from yomi.engine.cli.parser import CliError
 from yomi.engine.learning.processes import ProcessWorkers
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.workers import Task
@@ -28,52 +29,70 @@ GAMES = (8, 16, 32, 64)
 def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str, Any]]:
     """Measure as many processes as the search has workers, between two measurements of the evaluator alone.
 
-    Visits and shares of full searches are those of `yomi learn`.
+    All measurements together take `seconds`: a tenth for the evaluator, the rest in equal parts. Each figure is printed
+    at once. Visits and shares of full searches are those of `yomi learn`.
+
+    Raises:
+        CliError: the processes have not played in this time.
     """
-    found = []
+    end = time.monotonic() + seconds
+    found: list[dict[str, Any]] = []
     with game.benchmark_setup(options) as (subject, queue, settings):
-        workers = settings.workers
+        workers, sizes = settings.workers, batch_sizes(queue, settings)
 
-        def alone() -> float:
-            rates = (
-                evaluator_rate(queue, subject, subject.games[-1], rows, workers, seconds / 4)
-                for rows in batch_sizes(queue, settings)
-            )
-            return max(rates)
+        def rate(rows: int, share: float) -> float:
+            return evaluator_rate(queue, subject, subject.games[-1], rows, workers, seconds * share)
 
-        say(f"self-play: the evaluator alone, {seconds / 4:g} s a batch size")
-        before = alone()
-        for games in GAMES:
-            say(f"self-play: {games} games side by side in each of {workers} processes, {seconds:g} s")
-            counts = _play(game, replace(options, workers=1), games, workers, seconds)
-            after = alone()
-            best = (before + after) / 2.0
-            share = counts["evaluations_per_second"] / best
-            found.append({"games": games, "processes": workers, **counts, "alone_per_second": best, "share": share})
-            before = after
+        rates = {rows: rate(rows, 0.05 / len(sizes)) for rows in sizes}
+        best = max(sizes, key=rates.__getitem__)
+        before = rates[best]
+        say(f"self-play: the evaluator alone: {before:,.0f} a second")
+        for left, games in zip(range(len(GAMES), 0, -1), GAMES, strict=True):
+            counts = _play(game, replace(options, workers=1), games, workers, end, left)
+            if counts is None:
+                break
+            after = rate(best, 0.05 / len(GAMES))
+            alone, before = (before + after) / 2.0, after
+            share = counts["evaluations_per_second"] / alone
+            found.append({"games": games, "processes": workers, **counts, "alone_per_second": alone, "share": share})
+            figure = f"{counts['evaluations_per_second']:,.0f} evaluations a second, {share:.0%} of the evaluator alone"
+            say(f"self-play: {games} games side by side in each of {workers} processes: {figure}")
+    if not found:
+        raise CliError(f"--for {seconds:g}: the processes have not played in this time, expected more, such as --for 60")
+    if missing := GAMES[len(found) :]:
+        say(f"--for {seconds:g}: no time was left for {' and '.join(map(str, missing))} games side by side")
     return found
 
 
-def _play(game: Game[Any, Any], options: Options, games: int, workers: int, seconds: float) -> dict[str, float]:
-    """Return counts per second while all processes play."""
+def _play(
+    game: Game[Any, Any], options: Options, games: int, workers: int, end: float, left: int
+) -> dict[str, float] | None:
+    """Return counts per second while all processes play, for a part of the time until `end`.
+
+    `left` is the number of such measurements, with this one. None: no process has delivered anything until `end`.
+    """
     settings = make_settings(LearnSettings, {"games": games})
     processes = ProcessWorkers(workers, game, settings, 1, _fail)
+    evaluations = played = rows = 0
     try:
         processes.use(Task(options, "bench", {}))
         delivered = 0
         while delivered < workers:  # the first delivery of each has the time of loading in it
-            delivered += len(processes.take(1.0))
+            if (rest := end - time.monotonic()) <= 0.0:
+                return None
+            delivered += len(processes.take(min(1.0, rest)))
         begin = time.monotonic()
-        evaluations = played = rows = delivered = 0
-        while time.monotonic() - begin < seconds or delivered < workers:  # one batch of a slow network takes seconds
-            for each in processes.take(0.2):
-                delivered += 1
+        until = begin + (end - begin) / left
+        while (now := time.monotonic()) < until or (not evaluations and now < end):  # a slow network takes seconds
+            for each in processes.take(min(0.2, end - now)):
                 evaluations += each.evaluations
                 played += len(each.games)
                 rows += sum(len(one.rows["value"]) for one in each.games)
         passed = time.monotonic() - begin
     finally:
         processes.close()
+    if not evaluations:
+        return None
     return {
         "evaluations_per_second": evaluations / passed,
         "games_per_second": played / passed,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -207,10 +209,19 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
         left = [DuelTask(number) for number in numbers if number not in standing.points]
         if journal.results:
             say(f"{len(journal.results)} games are in {journal.path}; the match continues")
-        begin, played, reported = time.monotonic(), 0, 0.0
+        begin, played, reported, has_ended = time.monotonic(), 0, 0.0, threading.Event()
+
+        def wait() -> None:
+            while not has_ended.wait(INTERVAL):  # until the first game ends
+                say(f"{len(standing.points)}/{len(numbers)} games, {time.monotonic() - begin:.0f} s")
+
         if left and not standing.is_decided:
-            with open_referees(args, game, players, terms, len(left)) as referees:
+            with open_referees(args, game, players, terms, len(left)) as referees, contextlib.ExitStack() as stack:
+                say(f"{len(left)} games begin")
+                stack.callback(has_ended.set)
+                threading.Thread(target=wait, daemon=True).start()
                 for finished in referees.play(left):
+                    has_ended.set()
                     journal.add(replace(finished.result(names), finished=time.strftime("%Y-%m-%dT%H:%M:%S")))
                     standing.note(finished.number, finished.points)
                     played += 1

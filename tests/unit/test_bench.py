@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
@@ -9,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.process.match_process import scripted
-from yomi.bench import cli, evaluator, handoff, measure, nps, tree
+from yomi.bench import cli, evaluator, handoff, measure, nps, selfplay, tree
 from yomi.bench.cli import main
 from yomi.bench.rivals import SUMMARIES, close_rivals, column, open_rivals, percent, visits_of
 from yomi.engine.cli.games import GAMES, GO
@@ -27,6 +29,7 @@ from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.networks import RolloutEvaluator
 from yomi.engine.go.players import setup as go_setup
 from yomi.engine.go.players.setup import go_positions, go_subject
+from yomi.engine.learning.workers import Delivery
 from yomi.engine.options import Options
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.shogi.game import ShogiGame
@@ -459,3 +462,42 @@ def test_a_thread_that_fails_ends_the_counting(prepared: bool) -> None:
 
     with pytest.raises(OSError, match="lost"):
         measure.run_threads(work, 2, 600.0)
+
+
+def test_self_play_ends_when_time_is_up(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A clock of our own: `take` and the evaluator need the time that they may take, starting a process needs 2 s."""
+    clock = [0.0]
+
+    class Processes:
+        def __init__(self, *_: object) -> None:
+            clock[0] += 2.0
+
+        def use(self, task: object) -> None: ...
+
+        def close(self) -> None: ...
+
+        def take(self, seconds: float) -> list[Delivery]:
+            clock[0] += seconds
+            return [Delivery([], 50)]
+
+    def rate(*arguments: Any) -> float:
+        clock[0] += arguments[-1]
+        return 1000.0
+
+    monkeypatch.setattr(selfplay, "ProcessWorkers", Processes)
+    monkeypatch.setattr(selfplay, "evaluator_rate", rate)
+    monkeypatch.setattr(selfplay, "batch_sizes", lambda *_: [8, 32])
+    monkeypatch.setattr(selfplay, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    subject, settings = SimpleNamespace(games=[None]), SimpleNamespace(workers=1)
+    game: Any = SimpleNamespace(benchmark_setup=lambda options: contextlib.nullcontext((subject, None, settings)))
+    options = Options(evaluator="uniform", size=5, workers=1)
+    for seconds, measured in ((60.0, [8, 16, 32, 64]), (8.0, [8, 16])):
+        clock[0] = 0.0
+        assert [row["games"] for row in selfplay.run(options, seconds, game)] == measured
+        assert clock[0] <= seconds + 2.0
+        told = capsys.readouterr().err
+        assert all(f"self-play: {games} games side by side" in told for games in measured)
+        assert ("no time was left for 32 and 64 games" in told) == (len(measured) == 2)
+    clock[0] = 0.0
+    with pytest.raises(CliError, match="--for 1: the processes have not played in this time"):
+        selfplay.run(options, 1.0, game)
