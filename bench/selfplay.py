@@ -58,7 +58,7 @@ def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str
             figure = f"{counts['evaluations_per_second']:,.0f} evaluations a second, {share:.0%} of the evaluator alone"
             say(f"self-play: {games} games side by side in each of {workers} processes: {figure}")
     if not found:
-        raise CliError(f"--for {seconds:g}: the processes have not played in this time, expected more, such as --for 60")
+        raise CliError(f"--for {seconds:g}: the processes have not played in this time, expected more, such as 60")
     if missing := GAMES[len(found) :]:
         say(f"--for {seconds:g}: no time was left for {' and '.join(map(str, missing))} games side by side")
     return found
