@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 JAPANESE_LIMITS = {
     " visits": " 探索",
-    " nodes": " 局面",
+    " nodes": " ノード",
     " playouts": " プレイアウト",
     " seconds": " 秒",
     " depth": " 手読み",
@@ -504,6 +504,7 @@ class Review:
 def shown_limit(limit: str) -> str:
     """Return the text of a limit, such as "8 visits to 100 visits", as the user reads it."""
     if is_japanese():
+        limit = re.sub(r"([\d,]+) (\w+) to ([\d,]+) \2", r"\1 to \3 \2", limit)  # the unit once
         for word, japanese in JAPANESE_LIMITS.items():
             limit = limit.replace(word, japanese)
     return limit

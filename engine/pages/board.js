@@ -272,7 +272,7 @@ class ShogiPosition {
   describe(square, language) {
     const piece = this.squares[square], isJapanese = language === "ja";
     const place = isJapanese ? `${9 - (square % 9)}${RANKS[Math.floor(square / 9)]}` : this.place(square);
-    if (!piece) return `${place} ${isJapanese ? "空き" : "empty"}`;
+    if (!piece) return isJapanese ? `${place}（空き）` : `${place} empty`;
     const names = /** @type {Record<string, string>} */ (isJapanese ? (piece.isPromoted ? PROMOTED_NAMES : KANJI) : PIECES);
     if (isJapanese) return `${place} ${piece.color === BLACK ? "先手" : "後手"}${names[piece.kind]}`;
     return `${place} ${piece.color === BLACK ? "Sente's" : "Gote's"} ${piece.isPromoted ? "promoted " : ""}${names[piece.kind]}`;

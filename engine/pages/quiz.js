@@ -28,7 +28,7 @@ const QUIZ_TEXTS = {
   ja: {
     problems: "次の一手問題", problem: "第{}問／全{}問", find: "実戦より良い手は？", yourMove: "指し手",
     play: "着手", reveal: "正解を見る", previous: "◀ 前の問題", following: "次の問題 ▶", leave: "本譜に戻る",
-    promote: "成", keep: "不成", sides: "出題", both: "両者", right: "正解：最善手",
+    promote: "成る", keep: "成らない", sides: "出題", both: "両者", right: "正解：最善手",
     good: "正解：損失は{}のみ", loses: "損失 {}", same: "実戦の手：損失 {}",
     unknown: "探索の候補にない手", bestIs: "最善は{}", playedWas: "実戦は{}", solved: "正解 {}／{}",
     noProblems: "出題する悪手はありません", unreadable: "読めない手：{}",

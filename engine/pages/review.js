@@ -62,8 +62,8 @@ const TEXTS = {
   ja: {
     against: "対",
     first: "初期局面", back: "一手戻る", forward: "一手進む", last: "最終局面", slider: "手数",
-    previousMistake: "◀ 前の悪手", nextMistake: "次の悪手 ▶", playBetter: "最善手順を並べる", backToGame: "本譜に戻る",
-    policy: "方策", graph: "勝率と形勢", mistakes: "悪手一覧",
+    previousMistake: "◀ 前の悪手", nextMistake: "次の悪手 ▶", playBetter: "最善手順を再生", backToGame: "本譜に戻る",
+    policy: "指し手の確率", graph: "勝率と形勢", mistakes: "悪手一覧",
     summary: "まとめ", move: "手数", candidate: "候補手", played: "実戦", loss: "損失", better: "最善", visits: "探索数", prior: "方策",
     winrate: "勝率", score: "形勢", line: "読み筋", points: "目", centipawns: "点", none: "悪手はありません。",
     blunder: "悪手", mistake: "疑問手", inaccuracy: "緩手", best: "最善手", start: "対局開始",

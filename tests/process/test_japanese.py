@@ -61,7 +61,7 @@ def test_a_game_of_shogi(tmp_path: Path) -> None:
     assert re.search(r"^△\S+: 勝率 [\d.]+%、\d+ プレイアウト", text, re.MULTILINE)
     assert re.search(r"\d\d\.\d%  ▲\S+△", text)
     assert re.search(r"評価値 [+-]\d+、読み筋 ▲", text)
-    assert re.search(r"結果：まで\d手で後手の勝ち$", text, re.MULTILINE)
+    assert re.search(r"まで\d手で後手の勝ち$", text, re.MULTILINE)
     tables = "\n".join(line for line in text.splitlines() if "▲" in line and "着手できません" not in line)
     assert not re.search(r"[1-9][a-i][1-9][a-i]", tables)
     record = load_records(path)[0]
@@ -73,7 +73,7 @@ def test_a_handicap_by_name() -> None:
     assert done.returncode == 0, done.stderr
     assert "上手の持駒：なし" in done.stdout
     assert "下手 2手目> " in done.stdout
-    assert "結果：まで1手で上手の勝ち" in done.stdout
+    assert "まで1手で上手の勝ち" in done.stdout
     wrong = yomi("play", "shogi", "--no-save", "--handicap", "九枚落ち")
     assert wrong.returncode == 2
     assert "yomi: エラー： --handicap 九枚落ち：次のどれかを指定してください。香落ち (lance), " in wrong.stderr
@@ -82,7 +82,7 @@ def test_a_handicap_by_name() -> None:
 def test_the_end_of_a_game_by_mate() -> None:
     sfen = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
     done = yomi("play", "shogi", "--no-save", "--playouts", "10", "--sfen", sfen, *FAST, typed="５二金打\n終了\n")
-    assert "結果：まで1手で先手の勝ち（詰み）" in done.stdout
+    assert "まで1手で先手の勝ち（詰み）" in done.stdout
 
 
 def test_a_game_of_go(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_game_of_go(tmp_path: Path) -> None:
         assert expected in text, text
     assert re.search(r"^白 \S+：勝率 [\d.]+%、形勢 [+-][\d.]+目、探索数 \d+、[\d.]+秒$", text, re.MULTILINE)
     assert re.search(r"現在の盤面.*：[黒白]の[\d半目]+勝ち。予想：.*、黒の勝率 [\d.]+%", text)
-    assert "結果：白の中押し勝ち" in text
+    assert "白の中押し勝ち" in text
     assert "RE[W+R]" in path.read_text("utf-8")
 
 
@@ -146,7 +146,7 @@ def test_a_review_of_shogi(tmp_path: Path) -> None:
     done = yomi("review", str(path), "--visits", "50", "--json", str(tmp_path / "a.json"), "--quiz", *FAST, typed=typed)
     assert done.returncode == 0, done.stderr
     text = done.stdout
-    assert f"{path}: 田中（先手） 対 後手、一局面 50 探索" in text
+    assert f"{path}: 田中（先手） 対 後手、一局面あたり 50 探索" in text
     assert re.search(r"^先手（田中）：5手、一致率 \d+%、平均損失 [\d.]+%、[\d.]+点、精度 \d+%", text, re.MULTILINE)
     assert re.search(r"^  手数  実戦 +評価 +損失 +点  着手前  着手後  最善手と読み筋$", text, re.MULTILINE)
     assert re.search(r"^     8  △３三桂 +悪手 +[\d.]+% +\d+ +[\d.]+% +[\d.]+%  △", text, re.MULTILINE)

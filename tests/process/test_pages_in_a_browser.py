@@ -651,7 +651,7 @@ def test_shogi_by_keyboard(browser: Any, server: Server) -> None:
     visit.press(*["ArrowLeft"] * 3, *["ArrowDown"] * 3)
     assert visit.page.inner_text("#place") == "8八 先手角"
     visit.press("Enter", *["ArrowUp"] * 6, *["ArrowRight"] * 6)
-    assert visit.page.inner_text("#place") == "2二 後手角, 移動できます"
+    assert visit.page.inner_text("#place") == "2二 後手角, 動かせます"
     visit.press("Enter")
     assert visit.page.evaluate("document.activeElement.dataset.do") == "promote"
     visit.press("Enter")
@@ -741,7 +741,7 @@ def test_shogi_turned_for_gote(browser: Any, server: Server) -> None:
     page.focus("#board")
     page.evaluate("(cursor = '5a', null)")
     visit.press("ArrowUp", "ArrowRight")
-    assert page.inner_text("#place") == "6二 空き"
+    assert page.inner_text("#place") == "6二（空き）"
     page.click('[data-hand="B"]')
     page.click('[data-place="5e"]')
     visit.until("game.moves.length >= 6")

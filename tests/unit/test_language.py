@@ -16,6 +16,7 @@ from yomi import language
 from yomi.engine import wide
 from yomi.engine.cli import main as command_line
 from yomi.engine.cli.main import main
+from yomi.engine.review import shown_limit
 
 ROOT = Path(__file__).parents[2]
 JAPANESE = re.compile("[぀-ヿ一-鿿]")
@@ -156,3 +157,12 @@ def test_wide_lines(text: str, expected: list[str]) -> None:
 
 def test_columns_of_wide_texts() -> None:
     assert (wide.width("７六歩a"), wide.ljust("手", 4), wide.rjust("手", 4)) == (7, "手  ", "  手")
+
+
+def test_the_limit_of_a_review_names_its_unit_once() -> None:
+    language.choose(language.JAPANESE)
+    try:
+        assert shown_limit("180 nodes to 3,000 nodes") == "180〜3,000 ノード"
+        assert shown_limit("50 visits") == "50 探索"
+    finally:
+        language.choose(language.ENGLISH)
