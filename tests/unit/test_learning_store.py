@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import linecache
 import logging
 import math
 import os
@@ -11,12 +12,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from yomi.engine.cli import learn
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.main import build
 from yomi.engine.color import BLACK
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.page import status_text, write_page
@@ -27,6 +31,7 @@ from yomi.nets.data.shards import check_shard, open_dataset, widths
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import LOCKED_AT, lock_file
 from yomi.nets.metadata import feature_set
+from yomi.nets.python_file import load_object
 from yomi.nets.run_files import keep_files
 
 KATAGO = feature_set("katago-v7")
@@ -539,3 +544,42 @@ def test_a_run_and_its_files_may_be_moved(tmp_path: Path) -> None:
 def test_a_start_names_what_it_ran_on() -> None:
     facts = start_facts()
     assert {"host", "cpu", "cores", "python", "numpy", "numba"} <= set(facts)
+
+
+@pytest.mark.parametrize("use", ["search", "targets", "network", "loss"])
+def test_a_run_of_which_a_file_has_changed_is_refused(
+    use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`yomi learn` up to its loop. PyTorch is not needed: its modules are replaced."""
+    checked: list[Path] = []
+    for name in ("generations", "growth", "losses"):
+        module: Any = ModuleType(f"yomi.nets.training.{name}")
+        module.Generations = lambda folder, *others: SimpleNamespace(check=lambda: checked.append(folder))
+        module.check_growth, module.weighted = lambda *others: None, None
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    mine = tmp_path / "mine.py"
+    mine.write_text("def made(*given):\n    return given\n")
+    (tmp_path / "net.toml").write_text('[network]\nkind = "mine.py:Net"\n')
+    flags = {"search": ["--search", f"{mine}:made"], "targets": ["--targets", f"{mine}:made"]}
+    flags["network"] = ["--network", str(tmp_path / "net.toml")]
+    words = ["learn", "go", "--size", "5", "--processes", "0", "--out", str(tmp_path / "run"), *flags.get(use, ())]
+
+    def begin(*more: str) -> None:
+        args = build(words).parse_args([*words, *more])
+        given = {name: getattr(args, learn.PREFIX + name) for name in learn.SETTINGS}
+        settings = learn.learn_settings({name: value for name, value in given.items() if value is not None})
+        total = load_object(f"{mine}:made") if use == "loss" else None
+        tables = learn._read_tables(args.network, "go", [])
+        game, options = GAMES["go"], learn.collect(args, GAMES["go"])
+        learn._make_loop(args, game, options, settings, tables, [], print, total, lambda figures: None).store.close()
+
+    begin()
+    begin()
+    assert checked == [tmp_path / "run"], "before there is a folder"
+    mine.write_text("def made(*given):\n    return given[::-1]\n")
+    linecache.clearcache()
+    with pytest.raises(NetworkError, match=f"the {use} was .*, now .*: use the unchanged file") as error:
+        begin()
+    assert len(str(error.value).splitlines()) == 1
+    begin("--accept-changed")
+    begin()
