@@ -11,7 +11,7 @@ from typing import Any
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import file_values
 from yomi.engine.cli.review_files import Job, Outcome, unused, write_index, write_json
-from yomi.engine.jobs import JobError, Part, Run, begin_run, first_difference, named_network, read_run
+from yomi.engine.jobs import RUN_NAME, JobError, Part, Run, begin_run, first_difference, named_network, read_run
 from yomi.engine.journal import append_object, complete_lines
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import copy_file, lock_file, source_digest
@@ -144,8 +144,21 @@ def read_lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def done(folder: Path, run: Run, games: object) -> frozenset[int]:
-    """Return the numbers of the reviewed records. Errors: see `read_lines`."""
-    return frozenset(line["unit"] for line in read_lines(folder))
+    """Return the numbers of the reviewed records.
+
+    Raises:
+        JobError: a record is there twice, or is none of the run; also see `read_lines`.
+    """
+    found: set[int] = set()
+    names = run.settings.get(UNIT, [])
+    for line in read_lines(folder):
+        unit, name = line["unit"], line["path"]
+        if unit in found:
+            raise JobError(f"{folder / NAME}: record {unit + 1} ({name}) found twice, expected one line a record")
+        if unit < len(names) and str(names[unit]).rpartition(" ")[0] != name:
+            raise JobError(f"{folder / NAME}: record {unit + 1} is {name}, expected {names[unit]} as in {RUN_NAME}")
+        found.add(unit)
+    return frozenset(found)
 
 
 def merge(parts: Sequence[Part], out: Path) -> None:

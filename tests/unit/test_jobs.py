@@ -11,6 +11,7 @@ import pytest
 
 from tests.looping import looped
 from yomi import __version__
+from yomi.engine.cli import review_parts
 from yomi.engine.jobs import (
     RUN_NAME,
     JobError,
@@ -25,6 +26,7 @@ from yomi.engine.jobs import (
     ranges,
     read_run,
 )
+from yomi.nets.files import copy_file
 
 START = Start("0.2.0", {"host": "a", "cpu": "b", "cores": 2}, 1.0, 0)
 
@@ -140,3 +142,23 @@ def test_folders_of_parts_are_found_in_the_order_of_their_tasks(tmp_path: Path) 
     names = [folder.name for folder in part_folders([tmp_path])]
     assert names == ["part-1-of-10", "part-2-of-10", "part-10-of-10"]
     assert part_folders([tmp_path / "part-2-of-10", Path("x")]) == [tmp_path / "part-2-of-10", Path("x")]
+
+
+def test_a_part_of_a_review_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
+    line = {"unit": 0, "path": "a.sgf", "folder": ".", "games": [], "reviewed": [], "cells": []}
+    run = Run("review", ["review"], Task(1, 1), 2, "records", {"records": ["a.sgf 12", "b.sgf 34"]}, {})
+    for lines, message in (
+        ([line, line], "record 1 .a.sgf. found twice"),
+        ([line, {**line, "unit": 1}], "record 2 is a.sgf, expected b.sgf 34 as in run.json"),
+    ):
+        (tmp_path / "records.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+        with pytest.raises(JobError, match=message):
+            review_parts.done(tmp_path, run, {})
+
+
+def test_a_part_leads_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of another folder")
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    with pytest.raises(OSError, match="a link, folder or device found, expected a regular file"):
+        copy_file(tmp_path / "link", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
