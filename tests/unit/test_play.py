@@ -407,7 +407,7 @@ def test_score_of_go() -> None:
     game.play(1, 5)
     text = GoTerminalGame(player, game).score()
     assert text.split("\n")[0] == "b . ."
-    assert text.split("\n")[-1].endswith("; expected: W+1.5, Black wins 50.0%")
+    assert text.split("\n")[-1] == "expected: W+1.5, Black wins 50.0%"
 
 
 # -- levels --------------------------------------------------------------------------------------------------------
@@ -549,7 +549,7 @@ def test_without_a_file_the_ladder_is_only_printed(
 
 def test_a_damaged_record_is_resumed_with_a_note(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "game.sgf"
-    path.write_text("(;GM[1]SZ[5];B[cc];W[bb]")
+    path.write_text("(;GM[1]SZ[5]RU[Chinese]KM[7];B[cc];W[bb]")
     game, _ = GO.start_play(SimpleNamespace(resume=str(path)), Options())  # type: ignore[arg-type]
     assert len(game.moves) == 2
-    assert caplog.messages == [f"{path}:1:25: the text ends: 1 ')' are missing"]
+    assert caplog.messages == [f"{path}:1:41: the text ends: 1 ')' are missing"]
