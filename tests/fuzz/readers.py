@@ -764,7 +764,7 @@ def _level_files() -> Files:
 
 
 def _read_sayings(path: Path) -> None:
-    Sayings(path).close()
+    Sayings(path)
 
 
 def _spool_files() -> Files:

@@ -128,5 +128,5 @@ def test_every_environment_variable_is_documented() -> None:
             for names in pattern.findall(path.read_text(encoding="utf-8")):
                 found.update(re.findall("[A-Z_]+", names))
     assert {"YOMI_CACHE_DIR", "YOMI_CHECKED", "XDG_CONFIG_HOME", "NO_COLOR"} <= found
-    set_by_yomi = {"CUDA_VISIBLE_DEVICES", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "RAY_USAGE_STATS_ENABLED"}
+    set_by_yomi = {"CUDA_VISIBLE_DEVICES", "PYTHONPATH", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "RAY_USAGE_STATS_ENABLED"}
     assert {name for name in found - set_by_yomi if f"`{name}" not in documented} == set()
