@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import itertools
 import sys
@@ -34,13 +35,17 @@ from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:
     from yomi.bench.rivals import Rival
-    from yomi.engine.game import Game
+    from yomi.engine.game import BenchmarkPositions, Game
 
 Rows = list[dict[str, Any]]
+# Measures with a benchmark's module, yomi.bench.NAME, which is imported as late as this.
+Measure: TypeAlias = Callable[[Any, argparse.Namespace], Rows]
 # Adds a benchmark: name, help and function.
-Add: TypeAlias = Callable[[str, str, Callable[[argparse.Namespace], Rows]], argparse.ArgumentParser]
+Add: TypeAlias = Callable[[str, str, Measure], argparse.ArgumentParser]
 # A result file and the function that writes it.
 Output: TypeAlias = tuple[Path, Callable[[Path], None]]
+
+PACKAGES = {"nets": ("onnx", "onnxruntime"), "train": ("torch",)}  # that a benchmark needs
 
 EPILOG = """\
 examples:
@@ -126,16 +131,19 @@ def make_parser(words: Sequence[str]) -> Parser:
     )
     commands = parser.add_subparsers(dest="benchmark", metavar="NAME", required=True, title="benchmarks")
 
-    def add(name: str, text: str, measure: Callable[[argparse.Namespace], Rows]) -> argparse.ArgumentParser:
+    def add(name: str, text: str, measure: Measure) -> argparse.ArgumentParser:
+        def measured(args: argparse.Namespace) -> Rows:
+            _expect(*PACKAGES.get(name, ()))
+            return measure(importlib.import_module(f"yomi.bench.{name}"), args)
+
         child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         child.add_argument("--json", metavar="FILE", type=Path, help="write machine, command and results to FILE")
-        child.set_defaults(measure=measure, kernels=(GO,), further=[], outputs=[], check=_check_devices)
+        child.set_defaults(measure=measured, kernels=(GO,), further=[], outputs=[], check=_check_devices)
         child.set_defaults(has_failed=False)
         return child
 
     _add_nps(add, game, first)
-    _add_evaluator(add, game, first)
-    _add_selfplay(add, game, first)
+    _add_rates(add, game, first)
     _add_tree(add, game, first)
     _add_handoff(add, game, first)
     _add_rollouts(add)
@@ -149,7 +157,8 @@ def make_parser(words: Sequence[str]) -> Parser:
     _add_precision(add, game, first)
     _add_score(add)
     _add_train(add)
-    signature = add("signature", "one number that changes when the search's decisions change", _signature)
+    text = "one number that changes when the search's decisions change"
+    signature = add("signature", text, lambda signature, args: signature.run())
     signature.set_defaults(kernels=tuple(GAMES.values()))
     return parser
 
@@ -238,12 +247,12 @@ def _add_nps(add: Add, game: Game[Any, Any], first: str) -> None:
     add_options(nps, game, leave_out=all_but(SEARCH_OPTIONS))
 
 
-def _nps(args: argparse.Namespace) -> Rows:
-    from yomi.bench import nps
+def _nps(nps: Any, args: argparse.Namespace) -> Rows:
     from yomi.bench.rivals import ratio_rows
 
     if args.plot is not None:
         plot_check(args.plot)
+    rows: Rows
     rows, rivals = nps.run(_searching(args), args.duration, GAMES[args.game], args.against)
     args.further = ratio_rows(rows, rivals) if rivals else []
     args.outputs = [*_nps_outputs(args, rows, rivals)]
@@ -263,36 +272,27 @@ def _nps_outputs(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) 
         yield args.plot, lambda path: plot_boxes(boxes, "nodes per second", path)
 
 
-def _add_evaluator(add: Add, game: Game[Any, Any], first: str) -> None:
-    evaluator = add("evaluator", "positions per second of the evaluator, by batch size", _evaluator)
-    _add_game(evaluator, game, first)
-    _add_duration(evaluator, 1.0)
-    add_options(evaluator, game, leave_out=all_but(EVALUATOR_OPTIONS))
+def _add_rates(add: Add, game: Game[Any, Any], first: str) -> None:
+    """Add the benchmarks of evaluations a second."""
 
+    def run(module: Any, args: argparse.Namespace) -> Rows:
+        return list(module.run(_searching(args), args.duration, GAMES[args.game]))
 
-def _evaluator(args: argparse.Namespace) -> Rows:
-    from yomi.bench import evaluator
-
-    return evaluator.run(_searching(args), args.duration, GAMES[args.game])
-
-
-def _add_selfplay(add: Add, game: Game[Any, Any], first: str) -> None:
-    selfplay = add("selfplay", "evaluations per second of self-play, by games side by side", _selfplay)
-    _add_game(selfplay, game, first)
-    _add_duration(selfplay, 120.0, "seconds of all measurements")
-    add_options(selfplay, game, leave_out=all_but(EVALUATOR_OPTIONS))
-
-
-def _selfplay(args: argparse.Namespace) -> Rows:
-    from yomi.bench import selfplay
-
-    return selfplay.run(_searching(args), args.duration, GAMES[args.game])
+    side = "evaluations per second of self-play, by games side by side"
+    for name, text, seconds, what in (
+        ("evaluator", "positions per second of the evaluator, by batch size", 1.0, "seconds each"),
+        ("selfplay", side, 120.0, "seconds of all measurements"),
+    ):
+        child = add(name, text, run)
+        _add_game(child, game, first)
+        _add_duration(child, seconds, what)
+        add_options(child, game, leave_out=all_but(EVALUATOR_OPTIONS))
 
 
 def _add_tree(add: Add, game: Game[Any, Any], first: str) -> None:
     tree = add("tree", "playouts per second with an evaluator that costs nothing", _tree)
     _add_game(tree, game, first)
-    tree.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
+    _add_sizes(tree, "Go: board sizes")
     tree.add_argument(
         "--mate-depth", metavar="N", type=int, choices=(0, 1, 3, 5), default=0, help="shogi: mate search at leaves (0)"
     )
@@ -300,19 +300,25 @@ def _add_tree(add: Add, game: Game[Any, Any], first: str) -> None:
     tree.add_argument("--playouts", metavar="N", type=count, default=100_000, help="nodes of the tree (100000)")
 
 
-def _tree(args: argparse.Namespace) -> Rows:
+def _add_sizes(child: argparse.ArgumentParser, what: str) -> None:
+    child.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help=f"{what} (9 19)")
 
-    from yomi.bench import tree
 
-    game, options = GAMES[args.game], Options(leaf_mate_depth=args.mate_depth)
+def _subjects(args: argparse.Namespace, options: Options) -> list[BenchmarkPositions]:
+    """Return the positions on each of a benchmark's boards."""
+    game = GAMES[args.game]
     boards = {game.board_size(each): each for each in (replace(options, size=size) for size in args.sizes)}
-    return tree.run([game.benchmark_positions(each) for each in boards.values()], args.playouts, args.workers)
+    return [game.benchmark_positions(each) for each in boards.values()]
+
+
+def _tree(tree: Any, args: argparse.Namespace) -> Rows:
+    return list(tree.run(_subjects(args, Options(leaf_mate_depth=args.mate_depth)), args.playouts, args.workers))
 
 
 def _add_handoff(add: Add, game: Game[Any, Any], first: str) -> None:
     handoff = add("handoff", "how busy the search keeps a GPU, with a simulated one", _handoff)
     _add_game(handoff, game, first)
-    handoff.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
+    _add_sizes(handoff, "Go: board sizes")
     handoff.add_argument("--rows", metavar="N", type=count, default=128, help="rows of a batch (128)")
     handoff.add_argument("--milliseconds", metavar="MS", type=positive, default=5.0, help="time of a batch (5)")
     handoff.add_argument("--workers", metavar="N", type=count, default=1, help="search threads (1)")
@@ -320,42 +326,33 @@ def _add_handoff(add: Add, game: Game[Any, Any], first: str) -> None:
     handoff.add_argument("--seconds", metavar="S", type=positive, default=3.0, help="search of each position (3)")
 
 
-def _handoff(args: argparse.Namespace) -> Rows:
-    from yomi.bench import handoff
-
-    game = GAMES[args.game]
-    boards = {game.board_size(each): each for each in (Options(size=size) for size in args.sizes)}
-    subjects = [game.benchmark_positions(each) for each in boards.values()]
-    return handoff.run(subjects, args.rows, args.milliseconds, args.workers, args.in_flight, args.seconds)
+def _handoff(handoff: Any, args: argparse.Namespace) -> Rows:
+    how = args.rows, args.milliseconds, args.workers, args.in_flight, args.seconds
+    return list(handoff.run(_subjects(args, Options()), *how))
 
 
 def _add_rollouts(add: Add) -> None:
-    rollouts = add("rollouts", "rollouts per second on one core, and against the same algorithm in C", _rollouts)
+    rollouts = add(
+        "rollouts",
+        "rollouts per second on one core, and against the same algorithm in C",
+        lambda rollouts, args: list(rollouts.run(args.seconds, tuple(args.sizes))),
+    )
     rollouts.add_argument("--seconds", metavar="S", type=positive, default=1.0, help="seconds each (1)")
-    rollouts.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help="board sizes (9 19)")
-
-
-def _rollouts(args: argparse.Namespace) -> Rows:
-    from yomi.bench import rollouts
-
-    return list(rollouts.run(args.seconds, tuple(args.sizes)))
+    _add_sizes(rollouts, "board sizes")
 
 
 def _add_nets(add: Add) -> None:
-    nets = add("nets", "positions per second on random networks for shogi, our kernels and onnxruntime", _nets)
+    nets = add(
+        "nets",
+        "positions per second on random networks for shogi, our kernels and onnxruntime",
+        lambda nets, args: nets.run(args.sizes, args.workers, args.duration),
+    )
     nets.add_argument(
         "--sizes", metavar="BxC", type=network, nargs="+", default=[(4, 64), (10, 192)], help="(4x64 10x192)"
     )
     workers = nets.add_argument("--workers", metavar="N", type=count, default=2, help="threads that evaluate (2)")
     add_old_names(nets, workers, "--threads")
     _add_duration(nets, 1.0)
-
-
-def _nets(args: argparse.Namespace) -> Rows:
-    _expect("onnx", "onnxruntime")
-    from yomi.bench import nets
-
-    return nets.run(args.sizes, args.workers, args.duration)
 
 
 def _add_gpu(add: Add) -> None:
@@ -383,10 +380,8 @@ def _check_gpu(args: argparse.Namespace) -> None:
     gpu.choose_gpu(options)
 
 
-def _gpu(args: argparse.Namespace) -> Rows:
-    from yomi.bench import gpu
-
-    rows = gpu.run(collect(args, GO), args.duration, args.stress)
+def _gpu(gpu: Any, args: argparse.Namespace) -> Rows:
+    rows: Rows = gpu.run(collect(args, GO), args.duration, args.stress)
     args.has_failed = gpu.failed(rows)
     return rows
 
@@ -398,27 +393,24 @@ def _add_perft(add: Add) -> None:
     counting.set_defaults(kernels=(SHOGI,))
 
 
-def _perft(args: argparse.Namespace) -> Rows:
-    from yomi.bench import perft
+def _perft(perft: Any, args: argparse.Namespace) -> Rows:
     from yomi.engine.shogi.placement import STARTPOS, SfenError
 
     try:
-        return perft.run(args.sfen or STARTPOS, args.depth)
+        return list(perft.run(args.sfen or STARTPOS, args.depth))
     except SfenError as error:
         raise CliError(f"--sfen: {error}") from None
 
 
 def _add_mate(add: Add) -> None:
-    mates = add("mate", "milliseconds for a mate problem of shogi, beside cshogi", _mate)
+    mates = add(
+        "mate",
+        "milliseconds for a mate problem of shogi, beside cshogi",
+        lambda mate, args: mate.run(args.files, args.nodes),
+    )
     mates.add_argument("files", metavar="FILE", type=Path, nargs="+", help="problems, one SFEN a line")
     mates.add_argument("--nodes", metavar="N", type=count, default=1_000_000, help="positions for a problem (1000000)")
     mates.set_defaults(kernels=(SHOGI,))
-
-
-def _mate(args: argparse.Namespace) -> Rows:
-    from yomi.bench import mate
-
-    return mate.run(args.files, args.nodes)
 
 
 def _add_levels(add: Add, game: Game[Any, Any], first: str) -> None:
@@ -437,8 +429,7 @@ def _add_levels(add: Add, game: Game[Any, Any], first: str) -> None:
     add_options(levels, game, leave_out=BY_LEVEL)
 
 
-def _levels(args: argparse.Namespace) -> Rows:
-    from yomi.bench import levels
+def _levels(levels: Any, args: argparse.Namespace) -> Rows:
     from yomi.engine.levels import COUNT
 
     for level in args.levels:
@@ -446,7 +437,7 @@ def _levels(args: argparse.Namespace) -> Rows:
             raise CliError(f"--levels {level}: expected 2 to {COUNT}")
     if args.games < 2 or args.games % 2:
         raise CliError(f"--games {args.games}: expected an even number of at least 2")
-    return levels.run(collect(args, GAMES[args.game]), GAMES[args.game], args.levels, args.games, args.out)
+    return list(levels.run(collect(args, GAMES[args.game]), GAMES[args.game], args.levels, args.games, args.out))
 
 
 def _add_people(add: Add, game: Game[Any, Any]) -> None:
@@ -464,14 +455,12 @@ def _add_people(add: Add, game: Game[Any, Any]) -> None:
     add_options(people, game, leave_out=BY_LEVEL)
 
 
-def _people(args: argparse.Namespace) -> Rows:
-    from yomi.bench import people
-
+def _people(people: Any, args: argparse.Namespace) -> Rows:
     game = GAMES[args.game]
     groups = [Path(word) for word in split_game(args.groups, args.game)[1]]
     if not groups:
         raise CliError("no GROUP after the game: expected at least one folder of records")
-    return people.run(collect(args, game), game, groups, args.visits, args.every, args.without, args.most)
+    return list(people.run(collect(args, game), game, groups, args.visits, args.every, args.without, args.most))
 
 
 def _add_choices(add: Add, game: Game[Any, Any]) -> None:
@@ -491,8 +480,7 @@ def _add_choices(add: Add, game: Game[Any, Any]) -> None:
     add_options(choices, game, leave_out=all_but(RULES))
 
 
-def _choices(args: argparse.Namespace) -> Rows:
-    from yomi.bench import choices
+def _choices(choices: Any, args: argparse.Namespace) -> Rows:
     from yomi.engine.clients.spec import EngineLimits, is_own, parse_spec, with_unique_names
 
     game = GAMES[args.game]
@@ -508,7 +496,7 @@ def _choices(args: argparse.Namespace) -> Rows:
         kind = game.matches()
         rules = kind.rules(collect(args, game), None, 0)
         found = itertools.islice(choices.read_positions(args.positions, kind, rules, args.begin, args.every), args.most)
-        return choices.run(specs, judge, kind, rules, list(found), args.balance, args.out, say)
+        return list(choices.run(specs, judge, kind, rules, list(found), args.balance, args.out, say))
     except ValueError as error:
         raise CliError(str(error)) from None
 
@@ -520,40 +508,27 @@ def _add_precision(add: Add, game: Game[Any, Any], first: str) -> None:
     add_options(precision, game, leave_out=all_but(PRECISION_OPTIONS))
 
 
-def _precision(args: argparse.Namespace) -> Rows:
-    from yomi.bench import precision
-
-    return precision.run(collect(args, GAMES[args.game]), GAMES[args.game], args.positions)
+def _precision(precision: Any, args: argparse.Namespace) -> Rows:
+    return list(precision.run(collect(args, GAMES[args.game]), GAMES[args.game], args.positions))
 
 
 def _add_score(add: Add) -> None:
-    score = add("score", "error of a network's points on a data set, beside rollouts in the same time", _score)
+    score = add(
+        "score",
+        "error of a network's points on a data set, beside rollouts in the same time",
+        lambda score, args: score.run(args.network, args.data, args.positions),
+    )
     score.add_argument("network", metavar="NET", type=Path, help="a network for Go that predicts points")
     score.add_argument("data", metavar="DATA", type=Path, help="data set with points, of the network's features")
     score.add_argument("--positions", metavar="N", type=count, default=5000, help="positions of its test split (5000)")
 
 
-def _score(args: argparse.Namespace) -> Rows:
-    from yomi.bench import score
-
-    return score.run(args.network, args.data, args.positions)
-
-
 def _add_train(add: Add) -> None:
-    train = add("train", "training steps per second, of the bare network and with its data", _train)
+    train = add(
+        "train",
+        "training steps per second, of the bare network and with its data",
+        lambda train, args: train.run(args.config, args.duration),
+    )
     train.add_argument("config", metavar="CONFIG", type=Path, help="configuration of a training (TOML)")
     _add_duration(train, 5.0)
     train.set_defaults(kernels=())
-
-
-def _train(args: argparse.Namespace) -> Rows:
-    _expect("torch")
-    from yomi.bench import train
-
-    return train.run(args.config, args.duration)
-
-
-def _signature(args: argparse.Namespace) -> Rows:
-    from yomi.bench import signature
-
-    return signature.run()

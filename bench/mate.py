@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from yomi.bench.comparison import find_cshogi
+from yomi.bench.perft import find_cshogi
 from yomi.engine.play import MATE
 from yomi.engine.shogi.game import IllegalMove, ShogiGame
 from yomi.engine.shogi.placement import SfenError

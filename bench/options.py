@@ -9,15 +9,7 @@ from yomi.engine.players.setup import TUNED
 
 # Options that a level or the ladder sets.
 BY_LEVEL = (
-    "seconds",
-    "visits",
-    "playouts",
-    "temperature",
-    "temperature_moves",
-    "workers",
-    "memory",
-    "seed",
-    "ponder",
+    *("seconds", "visits", "playouts", "temperature", "temperature_moves", "workers", "memory", "seed", "ponder"),
     "level",
 )
 # Options of the evaluation and its batches.

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from yomi.bench.comparison import find_cshogi
 from yomi.engine.shogi.game import ShogiGame
 from yomi.native.shogi.movegen import perft
+from yomi.nets.installation import pip_command
 
 # Measurements of each depth and side, in turns; the best counts.
 TURNS = 3
+
+
+def find_cshogi() -> Any:
+    """Return the module, or None (with a line on stderr) if it cannot be imported."""
+    try:
+        import cshogi
+    except ImportError as error:
+        print(
+            f"yomi: measured without cshogi ({error}); to compare: {pip_command('install', 'cshogi')}", file=sys.stderr
+        )
+        return None
+    return cshogi
 
 
 def run(sfen: str, depth: int) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from yomi.engine.default_network import network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import devices_of
 from yomi.engine.evaluators.load import load
-from yomi.engine.players.precision import Agreement, compare, record
+from yomi.engine.players.precision import compare, record
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -31,13 +31,12 @@ def run(options: Options, game: Game[Any, Any], positions: int) -> list[dict[str
         load(game.formats, net, game.board_size(options), *how, precision) for precision in ("fp32", options.precision)
     )
     recorded = record(exact, game.sampling(exact, options), positions, math.inf)
-    return [_row(other.precision, compare(recorded, other))]
-
-
-def _row(precision: str, agreement: Agreement) -> dict[str, Any]:
-    return {
-        "precision": precision,
-        "positions": agreement.positions,
-        "same_best_move": agreement.same_move,
-        "mean_value_error": agreement.value_error,
-    }
+    agreement = compare(recorded, other)
+    return [
+        {
+            "precision": other.precision,
+            "positions": agreement.positions,
+            "same_best_move": agreement.same_move,
+            "mean_value_error": agreement.value_error,
+        }
+    ]
