@@ -80,6 +80,12 @@ def test_kif_is_read_back(seed: int, tmp_path: Path) -> None:
         assert [read.pv for read, _ in lines] == [japanese_pv(read, placement) for read, placement in lines]
 
 
+def test_moves_whose_numbers_look_like_the_frame_of_a_board() -> None:
+    for number in (98, 987):
+        assert kif._numbered_move(f"{number} 同　玉(73)   ( 0:00/00:00:00)")
+    assert not kif._numbered_move("９ ８ ７ ６ ５ ４ ３ ２ １")
+
+
 def test_kif_is_read_by_cshogi(tmp_path: Path) -> None:
     for seed in range(6):
         record = random_record(seed)

@@ -76,7 +76,7 @@ POSITION_HEADER = re.compile(r"手合割|手番|((先手|後手|上手|下手)�
 TURN = re.compile(r"(先手|後手|上手|下手)番")
 COUNT = re.compile(r"手数[＝=]\s*([0-9]+).*")
 # Lines around a diagram, and a line about its orientation.
-FRAME = re.compile(r"\+-+\+|[９9]\s*[８8].*|盤面回転")
+FRAME = re.compile(r"\+-+\+|[９9]\s*[８8]\s*[７7]\s*[６6].*|盤面回転")
 BOOKMARK = "&"  # begins the name of a position, which is kept in the comment
 # Variations follow the game. A variation leaves the line before it after N - 1 moves.
 VARIATION = re.compile(r"変化[：:]\s*([0-9]{1,6})手.*")
