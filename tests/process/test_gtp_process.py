@@ -9,6 +9,7 @@ import pytest
 
 from tests.process.engine_process import ROOT
 from tests.process.gtp_process import GtpProcess
+from yomi import __version__
 
 FAKE = "tests.process.fake_engine"
 
@@ -28,7 +29,7 @@ def test_pipelined_lines_of_every_kind() -> None:
         engine.write(b"do\n7 undo\n8 echo a\x00b\n99 nonsense\n10 quit\n11 name\n")
         assert engine.rest().split("\n\n")[:-1] == [
             "=1 yomi",
-            "=2 0.120",
+            f"=2 0.120 (yomi {__version__})",
             "=3",
             "=4",
             "?5 invalid vertex '\ufffd\ufffd': expected A1 to J9 or pass",
