@@ -12,7 +12,8 @@ HELP = """
     yomi.errors yomi.language
 """
 ENGINE = f"""{HELP}
-    yomi.engine.arguments yomi.engine.cli.engines yomi.engine.cli.loading yomi.engine.cli.output yomi.engine.cli.parser
+    yomi.children yomi.engine.arguments yomi.engine.cli.engines yomi.engine.cli.loading yomi.engine.cli.output
+    yomi.engine.cli.parser
     yomi.engine.datasets yomi.engine.default_network yomi.engine.game yomi.engine.levels yomi.engine.machine
     yomi.engine.options yomi.engine.protocols.session yomi.engine.records yomi.engine.wide
     yomi.nets yomi.nets.errors yomi.nets.installation yomi.nets.models yomi.nets.settings
