@@ -285,6 +285,7 @@ class Review:
     notes: list[Note] = field(default_factory=list)  # faults of the record
     limit: str = ""  # of each search, such as "100 visits"
     first_position: dict[str, Any] = field(default_factory=dict)  # for the page: see review.js, type Review
+    sides: dict[int, str] = field(default_factory=dict)  # in Japanese, if they are not JAPANESE_SIDES
     phases: tuple[int, int] = (0, 0)  # numbers of the first moves of middle game and endgame, from 0
     format_move: Callable[[int], str] = str  # to GTP or USI
     japanese_line: Callable[[int, Sequence[int]], Sequence[str]] | None = None  # moves after a number of moves
@@ -307,7 +308,7 @@ class Review:
 
     def side(self, color: int) -> str:
         """Return the name of a side as the user reads it."""
-        return JAPANESE_SIDES[self.game][color] if is_japanese() else COLOR_NAMES[color]
+        return (self.sides or JAPANESE_SIDES[self.game])[color] if is_japanese() else COLOR_NAMES[color]
 
     def loss_of(self, move: ReviewedMove) -> float | None:
         """Return a move's loss in the unit of the thresholds; None if it is a score's, and there are no scores."""
@@ -381,7 +382,7 @@ class Review:
         texts = [f"{100 * winrate:.{1 + more_digits}f}%"]
         if points is not None:
             shown = f"{points:.{self.score.digits + more_digits}f}"
-            texts.append(tr("{loss} {unit}", loss=shown, unit=tr(self.score.unit)))
+            texts.append(tr("{loss} points" if self.score.unit == "points" else "{loss} cp", loss=shown))
         return texts[::-1] if self.has_points else texts
 
     def phase_of(self, move: ReviewedMove) -> int:
@@ -510,10 +511,11 @@ def shown_limit(limit: str) -> str:
     return limit
 
 
-def reviewed_by(review: Review) -> str:
+def reviewed_by(review: Review, *, japanese: bool = False) -> str:
     """Return the first comment of an annotated record."""
-    thresholds = "" if review.thresholds == DEFAULT else f", thresholds {review.thresholds}"
-    return f"reviewed by {short_engine(review.engine)}{thresholds}"
+    begin, limits = ("検討：", "、基準 ") if japanese else ("reviewed by ", ", thresholds ")
+    thresholds = "" if review.thresholds == DEFAULT else f"{limits}{review.thresholds}"
+    return f"{begin}{short_engine(review.engine)}{thresholds}"
 
 
 def short_engine(engine: str) -> str:

@@ -181,7 +181,8 @@ def parse_first_pass(text: str) -> int | float:
 def limit_text(options: Options, plan: Plan = DEFAULT_PLAN, *, unit: str = "visits") -> str:
     """Return the limits of a search as text, such as "100 visits" or "8 visits to 100 visits"; `unit`: of visits."""
     given = {name: options.get(name) for name in ("visits", "playouts", "seconds", "depth")}
-    limits = (f"{value:,} {unit if name == 'visits' else name}" for name, value in given.items() if value is not None)
+    names = {"visits": unit, "playouts": "playouts" if unit == "visits" else unit}
+    limits = (f"{value:,} {names.get(name, name)}" for name, value in given.items() if value is not None)
     limit = ", ".join(limits)
     return f"{plan.first_visits:,} {unit} to {limit}" if plan.first_visits else limit
 

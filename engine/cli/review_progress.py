@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from yomi import __version__
 from yomi.engine.cli.output import say
-from yomi.engine.default_network import has_network, network_file
+from yomi.engine.default_network import alpha_beta_file, has_network, network_file
 from yomi.engine.journal import append_object
 from yomi.engine.records import read_record_bytes
 from yomi.engine.review import Candidate, Opinion, ReviewError, shown_limit
@@ -124,15 +124,16 @@ def _positions(reviewer: Reviewer, path: Path) -> int:
         return 0
 
 
-def full_time(options: Options, speed: float, positions: int) -> tuple[float, str] | None:
+def full_time(options: Options, speed: float, positions: int, unit: str = "visits") -> tuple[float, str] | None:
     """Return the seconds of full searches of `positions` and the reason, or None if depth is the only limit.
 
-    `speed` is in visits per second.
+    `speed` is in visits (alpha-beta: nodes) per second.
     """
     times = [] if options.seconds is None else [(positions * options.seconds, tr("limit"))]
     limits = [limit for limit in (_new_visits(options.visits), options.playouts) if limit is not None]
     if limits and speed > 0.0:
-        times.append((positions * min(limits) / speed, tr("measured: {speed} visits/s", speed=f"{speed:,.0f}")))
+        why = tr("measured: {speed}/s", speed=shown_limit(f"{speed:,.0f} {unit}"))
+        times.append((positions * min(limits) / speed, why))
     return min(times, default=None)
 
 
@@ -141,19 +142,20 @@ def estimate(game: Game[Any, Any], options: Options, speed: float, positions: in
 
     `first` is the number of visits in the first pass, or 0.
     """
-    found = full_time(options, speed, positions)
+    unit = "visits" if alpha_beta_file(options, game.name) is None else "nodes"
+    found = full_time(options, speed, positions, unit)
     if found is None:
         return None
     seconds, why = found
-    limit, whole = shown_limit(limit_text(options)), duration(seconds)
+    limit, whole = shown_limit(limit_text(options, unit=unit)), duration(seconds)
     if first:
         text = counted(
-            "{n} position, first {first} visits each: about {begin}; then mistakes and unclear positions, "
+            "{n} position, first {first} each: about {begin}; then mistakes and unclear positions, "
             "{limit} each: at most about {time} ({why})",
-            "{n} positions, first {first} visits each: about {begin}; then mistakes and unclear positions, "
+            "{n} positions, first {first} each: about {begin}; then mistakes and unclear positions, "
             "{limit} each: at most about {time} ({why})",
             positions,
-            first=first,
+            first=shown_limit(f"{first:,} {unit}"),
             begin=duration(positions * first / speed),
             limit=limit,
             time=whole,

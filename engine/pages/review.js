@@ -35,6 +35,7 @@
  * @property {string} sfen of the first position, shogi
  * @property {[string, string][]} stones of the first position, Go: color and vertex
  * @property {{B: string, W: string}} names
+ * @property {Record<string, string>} sides of shogi, in Japanese
  * @property {string} facts rules, komi, limit, engine
  * @property {boolean} hasPoints whether scores come before winrates
  * @property {string} result
@@ -51,7 +52,7 @@ const TEXTS = {
     first: "First position", back: "Back", forward: "Forward", last: "Last position", slider: "Move",
     previousMistake: "◀ Mistake", nextMistake: "Mistake ▶", playBetter: "Play the better line", backToGame: "Back to the game",
     policy: "Policy", graph: "Winrate and score", mistakes: "Mistakes",
-    summary: "Summary", move: "Move", candidate: "Move", played: "Played", loss: "Loss", better: "Better", visits: "Visits", prior: "Prior",
+    summary: "Summary", move: "Move", candidate: "Move", played: "Played", loss: "Loss", better: "Better", visits: "Visits", nodes: "Nodes", prior: "Prior",
     winrate: "Winrate", score: "Score", line: "Line", points: "points", centipawns: "centipawns", none: "No mistakes.",
     blunder: "blunder", mistake: "mistake", inaccuracy: "inaccuracy", best: "best move", start: "Start of the game",
     toMove: "to move", variation: "Variation", accuracy: "Accuracy", agreement: "As the engine",
@@ -64,8 +65,8 @@ const TEXTS = {
     first: "初期局面", back: "一手戻る", forward: "一手進む", last: "最終局面", slider: "手数",
     previousMistake: "◀ 前の悪手", nextMistake: "次の悪手 ▶", playBetter: "最善手順を再生", backToGame: "本譜に戻る",
     policy: "指し手の確率", graph: "勝率と形勢", mistakes: "悪手一覧",
-    summary: "まとめ", move: "手数", candidate: "候補手", played: "実戦", loss: "損失", better: "最善", visits: "探索数", prior: "方策",
-    winrate: "勝率", score: "形勢", line: "読み筋", points: "目", centipawns: "点", none: "悪手はありません。",
+    summary: "まとめ", move: "手数", candidate: "候補手", played: "実戦", loss: "損失", better: "最善", visits: "探索数", nodes: "ノード数", prior: "確率",
+    winrate: "勝率", score: "形勢", line: "読み筋", points: "目", centipawns: "", none: "悪手はありません。",
     blunder: "悪手", mistake: "疑問手", inaccuracy: "緩手", best: "最善手", start: "対局開始",
     toMove: "の手番", variation: "変化", accuracy: "精度", agreement: "一致率",
     meanLoss: "平均損失", opening: "序盤", middle: "中盤", endgame: "終盤",
@@ -77,6 +78,7 @@ const TEXTS = {
 /** @type {Review} */
 const review = JSON.parse(/** @type {HTMLElement} */ (document.getElementById("review")).textContent ?? "");
 const isGo = review.game === "go";
+if (!isGo) Object.assign(TEXTS.ja, { score: "評価値", graph: "勝率と評価値" });
 const PHASES = ["opening", "middle", "endgame"];
 
 /** Positions of the game, the first before move 1. @type {(GoPosition | ShogiPosition)[]} */
@@ -90,7 +92,7 @@ const state = {
 };
 
 /** @param {"B" | "W"} side */
-const sideName = (side) => t(review.game + side);
+const sideName = (side) => (language === "ja" && review.sides[side]) || t(review.game + side);
 
 /** @param {string} text @param {() => void} action */
 function button(text, action) {
@@ -194,7 +196,7 @@ function shownPosition() {
 
 /** Return how bad a mistake was. @param {Move} move */
 function verdict({ kind, loss, scoreLoss, missed }) {
-  const points = scoreLoss === null ? [] : [`${scoreText(-scoreLoss)} ${t(isGo ? "points" : "centipawns")}`];
+  const points = scoreLoss === null ? [] : [`${scoreText(-scoreLoss)} ${t(isGo ? "points" : "centipawns")}`.trim()];
   const mate = missed ? [t("missed").replace("{}", String(missed))] : [];
   return `${t(kind)} (${[...scoresFirst([`−${percent(loss)}`], points), ...mate].join(", ")})`;
 }
@@ -255,7 +257,7 @@ function drawCandidates() {
       html("td", { class: "text" }, button(moveName(positions[state.turn], move), () => showLine(state.turn, line))),
       ...scoresFirst([html("td", {}, percent(winrate))], [html("td", {}, scoreText(score))]), html("td", {}, String(visits)),
       ...(hasPriors ? [html("td", {}, percent(prior))] : []), html("td", { class: "line" }, lineNames(positions[state.turn], line).slice(1, 9).join(" "))));
-  byId("moves").replaceChildren(rows.length ? table(["candidate", ...scoresFirst(["winrate"], ["score"]), "visits", ...(hasPriors ? ["prior"] : []), "line"], rows) : "");
+  byId("moves").replaceChildren(rows.length ? table(["candidate", ...scoresFirst(["winrate"], ["score"]), ...(hasPriors ? ["visits", "prior"] : ["nodes"]), "line"], rows) : "");
 }
 
 /** @param {string[]} heads @param {Node[]} rows */

@@ -38,6 +38,7 @@ def page_data(review: Review) -> dict[str, Any]:
         "game": review.game,
         **review.first_position,
         "names": {LETTERS[color]: review.names.get(color, "") for color in (BLACK, WHITE)},
+        "sides": {LETTERS[color]: side for color, side in review.sides.items()},
         "facts": review.facts(),
         "hasPoints": review.has_points,
         "result": review.result,

@@ -35,6 +35,7 @@ from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, japanese_line, parse_any
 from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import load_records, to_bytes
+from yomi.engine.shogi.records.japanese import sides_of
 from yomi.engine.shogi.records.record import GameRecord, RecordError, format_usi_line
 from yomi.engine.shogi.reviewed_record import PV_MOVES, annotate
 from yomi.language import is_japanese, tr
@@ -187,6 +188,7 @@ class ShogiReviewer:
                 notes=notes,
                 limit=limit_text(player.options, plan, unit="nodes" if self._is_alpha_beta else "visits"),
                 first_position={"sfen": first.sfen()},
+                sides=sides_of(record.initial),
                 phases=PHASES,
                 thresholds=plan.thresholds,
                 format_move=format_usi,

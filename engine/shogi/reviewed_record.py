@@ -42,7 +42,7 @@ def annotate(record: GameRecord, review: Review, *, japanese: bool) -> None:
     and a comment with the better move and the loss. The record's own evaluation becomes a comment. In Japanese records
     (KIF) a mistake gets better moves and its refutation as variations.
     """
-    record.comment = _with_comment(record.comment, reviewed_by(review))
+    record.comment = _with_comment(record.comment, reviewed_by(review, japanese=japanese))
     placements, previous = record.placements(), None
     record.variations = _own(record.variations)
     added: list[GameRecord] = []
@@ -68,7 +68,8 @@ def _keep_score(recorded: RecordedMove, before: Placement, japanese: bool) -> No
         return
     score = recorded.score if before.side == BLACK else -recorded.score
     line = japanese_pv(recorded, before) if japanese else csa_pv(recorded, before)
-    recorded.comment = add_line(recorded.comment, f"evaluation of the record: {score} {line}".rstrip())
+    title = "棋譜の評価値" if japanese else "evaluation of the record"
+    recorded.comment = add_line(recorded.comment, f"{title}: {score} {line}".rstrip())
 
 
 def _with_comment(comment: str, text: str) -> str:

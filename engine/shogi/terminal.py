@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Mapping
 
 from yomi.engine.color import BLACK, COLOR_NAMES, opponent
+from yomi.engine.default_network import alpha_beta_file
 from yomi.engine.options import Options, Value
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision
@@ -98,7 +99,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
             return TurnResult(tr("{side} resigns.", side=name), self.resigned())
         text = self._name(decision.move)
         game.play(decision.move)
-        return TurnResult(f"{text}: {self._describe(decision)}")
+        return TurnResult(f"{text}: {self._describe(decision, name)}")
 
     def hint(self) -> list[str]:
         decision = self.search()
@@ -177,7 +178,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         game = self.game
         return "".join(japanese_line(moves, game.placement, game.last_target))
 
-    def _describe(self, decision: Decision) -> str:
+    def _describe(self, decision: Decision, side: str) -> str:
         report = decision.report
         parts = [decision.note] if decision.note else []
         if report.moves:
@@ -186,9 +187,11 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
             if mate:
                 parts.append(tr("mate in {plies}", plies=mate) if mate > 0 else tr("mated in {plies}", plies=-mate))
             else:
-                parts.append(tr("winrate {winrate}%", winrate=f"{100 * line.winrate:.1f}"))
+                parts.append(tr("{side}'s winrate {winrate}%", side=side, winrate=f"{100 * line.winrate:.1f}"))
         if report.playouts:
-            parts.append(tr("{n} playouts, {seconds} s", n=report.playouts, seconds=f"{report.seconds:.1f}"))
+            values = {"n": report.playouts, "seconds": f"{report.seconds:.1f}"}
+            is_tree = alpha_beta_file(self.player.options, "shogi") is None
+            parts.append(tr("{n} playouts, {seconds} s" if is_tree else "{n} nodes, {seconds} s", **values))
         return tr(", ").join(parts) or tr("the only choice")
 
 

@@ -58,7 +58,7 @@ def test_a_game_of_shogi(tmp_path: Path) -> None:
         "保存 FILE または 終了> ",
     ):
         assert expected in text, text
-    assert re.search(r"^△\S+: 勝率 [\d.]+%、\d+ プレイアウト", text, re.MULTILINE)
+    assert re.search(r"^△\S+: 後手の勝率 [\d.]+%、\d+ プレイアウト", text, re.MULTILINE)
     assert re.search(r"\d\d\.\d%  ▲\S+△", text)
     assert re.search(r"評価値 [+-]\d+、読み筋 ▲", text)
     assert re.search(r"まで\d手で後手の勝ち$", text, re.MULTILINE)
@@ -104,7 +104,7 @@ def test_a_game_of_go(tmp_path: Path) -> None:
     ):
         assert expected in text, text
     assert re.search(r"^白 \S+：勝率 [\d.]+%、形勢 [+-][\d.]+目、探索数 \d+、[\d.]+秒$", text, re.MULTILINE)
-    assert re.search(r"現在の盤面.*：[黒白]の[\d半目]+勝ち。予想：.*、黒の勝率 [\d.]+%", text)
+    assert re.search(r"予想：.*、黒の勝率 [\d.]+%", text)
     assert "白の中押し勝ち" in text
     assert "RE[W+R]" in path.read_text("utf-8")
 
@@ -147,13 +147,13 @@ def test_a_review_of_shogi(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     text = done.stdout
     assert f"{path}: 田中（先手） 対 後手、一局面あたり 50 探索" in text
-    assert re.search(r"^先手（田中）：5手、一致率 \d+%、平均損失 [\d.]+%、[\d.]+点、精度 \d+%", text, re.MULTILINE)
-    assert re.search(r"^  手数  実戦 +評価 +損失 +点  着手前  着手後  最善手と読み筋$", text, re.MULTILINE)
+    assert re.search(r"^先手（田中）：5手、一致率 \d+%、平均損失 [\d.]+%、評価値 [\d.]+、精度 \d+%", text, re.MULTILINE)
+    assert re.search(r"^  手数  実戦 +判定 +損失 +評価値  着手前  着手後  最善手と読み筋$", text, re.MULTILINE)
     assert re.search(r"^     8  △３三桂 +悪手 +[\d.]+% +\d+ +[\d.]+% +[\d.]+%  △", text, re.MULTILINE)
     assert not re.search(r"[1-9][a-i][1-9][a-i]", text)
     assert "後手の持駒：角" in text  # the board of a problem
     assert "の番、8手目\n次の一手は？（? で答え、q で終了）\n" in text
-    assert "それは実戦の手です。勝率を " in text
+    assert "それは実戦の手です。損失は " in text
     assert f"{tmp_path / 'game.yomi.kifu'} に書き出しました" in text
     assert re.search(r"10 局面、各 50 探索：約1?\d秒（実測：毎秒 ", done.stderr)
     # What programs read is in English.

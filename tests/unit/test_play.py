@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 import signal
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,7 @@ import yomi.engine.cli.loading
 import yomi.engine.cli.play
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
+from yomi import language
 from yomi.bench.levels import rate, read_pairings
 from yomi.engine import levels
 from yomi.engine.cli.games import GAMES, GO
@@ -318,10 +320,20 @@ def test_a_level_gets_nothing_of_a_hint_in_shogi() -> None:
     game = ShogiTerminalGame(player, ShogiGame(), advice={"visits": 300})
     try:
         game.play(game.hint()[1].split()[1])
-        game.take_turn()
+        assert re.search(r"^White \w+: White's winrate [\d.]+%, 4 playouts, ", game.take_turn().text)
         assert player.search.root_visits == 4
     finally:
         game.close()
+
+
+def test_alpha_beta_searches_nodes() -> None:
+    options = Options.for_game("shogi")
+    language.choose(language.JAPANESE)
+    try:
+        text = ShogiTerminalGame(FakeShogiPlayer(options), ShogiGame()).take_turn().text
+    finally:
+        language.choose(language.ENGLISH)
+    assert re.fullmatch(r"▲\S+: 先手の勝率 75.0%、\d+ ノード、[\d.]+秒", text)
 
 
 def test_a_board_in_place() -> None:
@@ -505,6 +517,12 @@ def test_only_what_was_measured_gets_a_number(monkeypatch: pytest.MonkeyPatch) -
     assert "(Elo 0 by definition: go 9x9, no network)" in levels.describe_level(GO, options, 1)
     assert "(Elo +191 ± 79 above level 1 in 100 games: go 9x9" in levels.describe_level(GO, options, 2)
     assert "Elo not measured" in levels.describe_level(GO, options, 3)
+    language.choose(language.JAPANESE)
+    try:
+        found = levels.describe_level(GO, options, 2)
+    finally:
+        language.choose(language.ENGLISH)
+    assert found == "レベル 2／10：レベル1に対しておよそ +190（誤差の大きい目安です）"
     assert "Elo not measured" in levels.describe_level(GO, Options(size=13, evaluator="rollouts"), 2)
 
 

@@ -31,6 +31,7 @@ from tests.unit.reviews import (
     shogi_reviewer,
 )
 from tests.unit.test_go_game import take_kos_once_around, three_kos
+from yomi import language
 from yomi.engine.cli.main import main
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
@@ -42,6 +43,7 @@ from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import to_sgf
 from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.options import Options
+from yomi.engine.pages.review import page_data
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.review import (
     MARK,
@@ -55,6 +57,7 @@ from yomi.engine.review import (
 from yomi.engine.review_scans import (
     Progress,
 )
+from yomi.engine.review_text import table
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.engine.shogi.records.files import read_records, to_bytes
@@ -293,16 +296,20 @@ def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
     assert all(recorded.is_review for recorded in record.moves)
 
 
-@pytest.mark.parametrize(("form", "line"), [(".kifu", "▲２二角成(88)"), (".csa", "+8822UM")])
-def test_the_evaluation_of_the_record_is_kept_for_black(form: str, line: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "title", "line"),
+    [(".kifu", "棋譜の評価値", "▲２二角成(88)"), (".csa", "evaluation of the record", "+8822UM")],
+)
+def test_the_evaluation_of_the_record_is_kept_for_black(form: str, title: str, line: str, tmp_path: Path) -> None:
     records = read_records(CSA.replace("-3334FU\n+8822UM", "-3334FU\n'** -122 +8822UM\n+8822UM"))
     path = tmp_path / f"game{form}"
     path.write_bytes(to_bytes(records, form))
     text = shogi_review(path).files()[form].decode()
-    assert f"*evaluation of the record: -122 {line}\n" in text
-    assert "*evaluation of the record: 42 " in text
+    assert f"*{title}: -122 {line}\n" in text
+    assert f"*{title}: 42 " in text
     path.write_text(text, encoding="utf-8")
-    assert shogi_review(path).files()[form].decode().count("evaluation of the record") == 2
+    assert shogi_review(path).files()[form].decode().count(title) == 2
+    assert f"*yomi: {'検討：' if form == '.kifu' else 'reviewed by '}yomi (fake)" in text
 
 
 def test_variations_of_a_record_are_not_lost_in_silence(tmp_path: Path) -> None:
@@ -318,6 +325,24 @@ def test_variations_of_a_record_are_not_lost_in_silence(tmp_path: Path) -> None:
     own = [each for each in record.variations if MARK not in each.moves[0].comment]
     assert [format_usi(each.moves[0].move) for each in own] == ["8c8d"]
     assert len(record.variations) > 1
+
+
+def test_the_sides_of_a_handicap_game(tmp_path: Path) -> None:
+    path = tmp_path / "game.kif"
+    names = "先手：糸谷\n後手：深浦\n"
+    moves = "   1 ３四歩(33)\n   2 ７六歩(77)\n"
+    path.write_text(f"手合割：香落ち\n{names}{moves}", encoding="utf-8")
+    review = shogi_review(path).review
+    language.choose(language.JAPANESE)
+    try:
+        text = f"{review.heading()}\n{table(review, 3)}"
+    finally:
+        language.choose(language.ENGLISH)
+    assert text.startswith("糸谷（下手） 対 深浦（上手）\n")
+    assert "先手" not in text
+    assert page_data(review)["sides"] == {"B": "下手", "W": "上手"}
+    assert "評価値" in text
+    assert "点" not in text
 
 
 KIF_WITH_VARIATIONS = """\

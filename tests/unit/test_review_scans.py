@@ -14,11 +14,13 @@ import pytest
 from tests.fakes.player import FakePlayer
 from tests.looping import looped
 from tests.unit.reviews import CSA, SGF, Ticks, fake_reviewers, judged_game, make_folder, shogi_review
+from yomi import language
 from yomi.engine.cli.games import GAMES, SHOGI
 from yomi.engine.cli.main import main
 from yomi.engine.cli.quiz import ask_problems, judge
 from yomi.engine.cli.review_progress import count_positions, estimate, full_time
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.default_network import ask_for_alpha_beta
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.review import GoReviewer
 from yomi.engine.mistakes import Thresholds
@@ -181,7 +183,7 @@ def test_an_interrupted_review_keeps_its_first_pass(
     command = ["review", str(path), "--quick", "4", "--thresholds", f"1,2,3{'points' if kind is GoReviewer else '%'}"]
     assert main(command) == 130
     shown = capsys.readouterr().err
-    assert "4 positions, first 4 visits each: about " in shown
+    assert f"4 positions, first 4 {'visits' if kind is GoReviewer else 'nodes'} each: about " in shown
     assert re.search("game: Black's winrate after the first pass: [▁-█]{4}\n", shown)
     annotated = tmp_path / f"game.yomi{suffix}"
     assert annotated.is_file()
@@ -298,6 +300,22 @@ def test_a_speed_comes_from_searches_that_are_long_enough(monkeypatch: pytest.Mo
     assert searched == [0, 8, 32]
 
 
+def test_alpha_beta_counts_nodes() -> None:
+    options = Options.for_game("shogi")
+    ask_for_alpha_beta(options, "shogi", 500)
+    found = estimate(SHOGI, options, 500.0, 600, 180)
+    assert found is not None
+    assert "first 180 nodes each: about " in found
+    assert "500 nodes each: at most about 6 min (measured: 500 nodes/s)" in found
+    language.choose(language.JAPANESE)
+    try:
+        found = estimate(SHOGI, options, 500.0, 600, 180) or ""
+    finally:
+        language.choose(language.ENGLISH)
+    assert "まず各 180 ノードで約" in found
+    assert "各 500 ノードで長くて約6分（実測：毎秒 500 ノード）" in found
+
+
 def test_a_depth_tells_no_time() -> None:
     options = Options.for_game("shogi").with_values({"depth": 5})
     assert estimate(SHOGI, options, 1.0, 600) is None
@@ -319,7 +337,7 @@ def test_a_review_begins_with_its_time_and_searches_as_without(
     fake_reviewers(monkeypatch)
     make_folder(tmp_path / "games")
     assert main(["analyze", str(tmp_path / "games")]) == 1
-    lines = [line for line in capsys.readouterr().err.splitlines() if " visits each: about " in line]
+    lines = [line for line in capsys.readouterr().err.splitlines() if " each: about " in line]
     # Of Go by 100 visits, and of shogi by nodes of alpha-beta.
     assert [line.split()[1:4:2] for line in lines] == [["4", "100"], ["11", "100,000"]]
 

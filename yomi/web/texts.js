@@ -9,7 +9,7 @@ const TEXTS = {
     newGame: "New game", game: "Game", go: "Go", shogi: "Shogi", size: "Board", handicap: "Handicap", you: "You play",
     both: "both sides", level: "Level", full: "full strength", seconds: "Seconds per move", record: "Continue a record",
     begin: "Begin", thinking: "yomi thinks …", yours: "your turn", illegal: "Not possible", wait: "loading …",
-    enter: "Move by keyboard", toMove: "{} to move", analyse: "Analyse", warn: "Warn before mistakes", visits: "visits",
+    enter: "Move by keyboard", toMove: "{} to move", analyse: "Analyse", warn: "Warn before mistakes", visits: "visits", nodes: "nodes",
     main: "Clock: minutes", byoyomi: "byo-yomi seconds", periods: "Byo-yomi periods", increment: "seconds added per move",
     mark: "Click dead stones", agree: "Agree: count the board", resume: "Play on", board: "Board",
     warning: "{} may lose {} of the winrate{}.", points: " and {} points", reconsider: "Take back", anyway: "Play it",
@@ -24,7 +24,7 @@ const TEXTS = {
     newGame: "新しい対局", game: "ゲーム", go: "囲碁", shogi: "将棋", size: "盤", handicap: "置石", you: "あなた",
     both: "両者（自分で指す）", level: "レベル", full: "最強", seconds: "一手の考慮時間（秒）", record: "棋譜から続ける",
     begin: "開始", moves: "手順", thinking: "考慮中…", yours: "あなたの番です", illegal: "できません", wait: "読み込み中…",
-    enter: "手を入力", toMove: "{}の番", analyse: "検討", warn: "悪手を警告", visits: "探索",
+    enter: "手を入力", toMove: "{}の番", analyse: "検討", warn: "悪手を警告", visits: "探索", nodes: "ノード",
     main: "持ち時間（分）", byoyomi: "秒読み（秒）", periods: "秒読みの回数", increment: "一手ごとの加算（秒）",
     mark: "死石をクリックしてください", agree: "合意して終局", resume: "対局を続ける", board: "盤",
     warning: "{}だと勝率が約{}{}下がります。", points: "、{}目", reconsider: "考え直す", anyway: "このまま続ける",
@@ -46,10 +46,10 @@ const short = (count) => (count < 1000 ? String(count) : count < 99500 ? `${(cou
 const sideName = (state, side) => t(state.game + side);
 
 /** Return winrate and lead of the side that is ahead, and the visits. @param {State} state @param {Opinion} opinion */
-function opinionText(state, { winrate, score, visits }) {
+function opinionText(state, { winrate, score, visits, candidates }) {
   const side = winrate >= 0.5 ? "B" : "W", sign = side === "B" ? 1 : -1;
   const lead = score === null ? "" : ` · ${sign * score > 0 ? "+" : ""}${(sign * score).toFixed(1)}`;
-  return `${sideName(state, side)} ${percent(Math.max(winrate, 1 - winrate))}${lead} · ${visits} ${t("visits")}`;
+  return `${sideName(state, side)} ${percent(Math.max(winrate, 1 - winrate))}${lead} · ${visits} ${t(candidates.some(([, , prior]) => prior > 0) ? "visits" : "nodes")}`; // alpha-beta has no priors;
 }
 
 function statusText() {
