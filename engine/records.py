@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from yomi.language import tr
+
 MAX_RECORD_BYTES = 2**28  # of a file of records; also of a compressed file after decompression
 MAX_NOTES = 5  # printed for a file; a last line counts the others
 MAX_NAMED = 20  # omitted files that are named; a last line counts all
@@ -53,6 +55,8 @@ class Note:
 
     def __str__(self) -> str:
         """Return `line 3, column 14: text`."""
+        if self.line and not self.column:
+            return tr("line {n}: {text}", n=self.line, text=self.text)
         places = [f"{name} {n}" for name, n in (("line", self.line), ("column", self.column)) if n]
         return f"{', '.join(places)}: {self.text}" if places else self.text
 

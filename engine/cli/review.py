@@ -367,8 +367,11 @@ def review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcom
         reviewer = reviewers.get(game, job.path)
         if outcome.speeds and reviewers.options[game.name].seed is not None:  # results independent of earlier records
             reviewer = reviewers.renew(game, job.path)
-        with language.english():  # notes about faults of the record: --json has them, too
-            records = reviewer.read(str(job.path))
+        try:
+            with language.english():  # notes about faults of the record: --json has them, too
+                records = reviewer.read(str(job.path))
+        except ReviewError:
+            records = reviewer.read(str(job.path))  # the error is for the user only
         for number, record in enumerate(records, 1):
             name = job.path.stem + (f"-{number}" if len(records) > 1 else "")
             options = reviewers.options[game.name]

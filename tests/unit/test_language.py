@@ -166,3 +166,28 @@ def test_the_limit_of_a_review_names_its_unit_once() -> None:
         assert shown_limit("50 visits") == "50 探索"
     finally:
         language.choose(language.ENGLISH)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "棋譜が空です"),
+        ('[Event "x"]\n[Variant "Shogi"]\n\n1. Pc4 Pd6 0-1\n', "PGN 形式は読めません"),
+        ("手合割：5五将棋\n   1 ５四歩(55)\n", "2 行目：5五将棋は別のゲームです。"),
+        ("手合割：平手\nhello\nworld\n", "読める指し手がありません：2 行目：「hello」は KIF、KI2 の行ではないので"),
+        ("手合割：変な手\n   1 ７六歩(77)\n", "2 行目：手合割：変な手 には盤面図が必要です。"),
+        ("後手の持駒：犬\n手合割：平手\n", "1 行目：持駒「犬」の「犬」が読めません"),
+        ("手合割：その他\n|v香|一\n   1 ７六歩(77)\n", "盤面図が 1 段です"),
+    ],
+)
+def test_errors_about_records_are_japanese(
+    text: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "game.kif"
+    path.write_text(text, "utf-8")
+    monkeypatch.setenv("YOMI_LANGUAGE", "ja")
+    assert main(["review", str(path), "--visits", "2"]) != 0
+    shown = capsys.readouterr().err
+    assert expected in shown
+    assert "expected" not in shown
+    assert "line " not in shown

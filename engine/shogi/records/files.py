@@ -57,10 +57,10 @@ def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
     text, notes = (data, []) if isinstance(data, str) else decode(data)
     lines = [line for line in lines_of(text) if line.strip()]
     if not lines:
-        raise RecordError("an empty record: expected CSA, KIF, KI2, JKF or lines of USI")
+        raise RecordError(tr("an empty record: expected CSA, KIF, KI2, JKF or lines of USI"))
     for name, sign in OTHER_FORMS.items():
         if any(map(sign.match, lines[:HEAD])):
-            raise RecordError(f"{name} is not read: expected CSA, KIF, KI2, JKF or lines of USI")
+            raise RecordError(tr("{name} is not read: expected CSA, KIF, KI2, JKF or lines of USI", name=name))
     if lines[0].lstrip().startswith("{"):
         records = [read_jkf(text, cut=cut)]
     elif looks_like_kif(lines[:HEAD]) or (not looks_like_csa(lines) and looks_like_kif(lines)):
@@ -71,7 +71,7 @@ def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
         records = read_usi_lines(text, cut=cut)
     for record in records:
         if record.notes and not record.moves and not record.ending and record.initial == START:
-            raise RecordError(f"no move was understood: {record.notes[0]}")
+            raise RecordError(tr("no move was understood: {note}", note=record.notes[0]))
     if cut:
         for record in records:
             record.cut_at_fault()
@@ -98,7 +98,8 @@ def decode(data: bytes) -> tuple[str, list[Note]]:
     text = _decoded(data, encoding)
     broken = text.count("\ufffd")
     if broken > MAX_BROKEN_SHARE * len(text):
-        raise RecordError("neither UTF-8 nor Shift JIS nor EUC-JP: expected a record in CSA, KIF, KI2, JKF or USI")
+        text = tr("neither UTF-8 nor Shift JIS nor EUC-JP: expected a record in CSA, KIF, KI2, JKF or USI")
+        raise RecordError(text)
     if not broken:
         return text, []
     name = ENCODINGS.get(encoding, encoding)

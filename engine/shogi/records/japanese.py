@@ -9,6 +9,7 @@ from yomi.engine.shogi.diagram import japanese_diagram
 from yomi.engine.shogi.notation import JAPANESE_TYPES, csa_line, japanese_line, japanese_number, parse_line
 from yomi.engine.shogi.placement import HAND_INDEX, Placement, code_of, format_sfen, parse_sfen, target_of
 from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, Texts, one_line
+from yomi.language import tr
 
 # CSA's names of headers.
 KEYS = {"開始日時": "START_TIME", "終了日時": "END_TIME", "棋戦": "EVENT", "場所": "SITE", "持ち時間": "TIME_LIMIT"}
@@ -90,7 +91,8 @@ def parse_hand(text: str) -> tuple[int, ...]:
         match = HAND_ITEM.match(rest)
         count = _number(match[2]) if match else None
         if match is None or count is None:
-            raise RecordError(f"'{rest[:20]}' in the hand '{text[:40]}': expected pieces such as 歩三")
+            values = {"found": rest[:20], "hand": text[:40]}
+            raise RecordError(tr("'{found}' in the hand '{hand}': expected pieces such as 歩三", **values))
         hand[HAND_INDEX[JAPANESE_TYPES[match[1]]]] += count
         rest = rest[match.end() :]
     return tuple(hand)
@@ -104,14 +106,14 @@ def _number(text: str | None) -> int | None:
 def parse_board(rows: list[str]) -> tuple[int, ...]:
     """Read a diagram's ranks: nine lines such as `| ・v玉 歩|一`. Raises RecordError."""
     if len(rows) != 9:
-        raise RecordError(f"a diagram of {len(rows)} ranks: expected 9")
+        raise RecordError(tr("a diagram of {n} ranks: expected 9", n=len(rows)))
     board = [0] * 81
     for rank, row in enumerate(rows):
         for column, (mark, name) in enumerate(_squares(row)):
             if name in EMPTY:
                 continue
             if name not in JAPANESE_TYPES:
-                raise RecordError(f"'{name}' in '{row}': expected a piece")
+                raise RecordError(tr("'{name}' in '{row}': expected a piece", name=name, row=row))
             board[9 * (8 - column) + rank] = code_of(JAPANESE_TYPES[name], WHITE if mark in WHITE_MARKS else BLACK)
     return tuple(board)
 
@@ -124,7 +126,7 @@ def _squares(row: str) -> list[tuple[str, str]]:
         rf"([{re.escape(BLACK_MARKS + WHITE_MARKS)}]?)([^{re.escape(BLACK_MARKS + WHITE_MARKS)}|])", inner
     )
     if len(cells) != 9:
-        raise RecordError(f"'{row}' has {len(cells)} squares: expected 9")
+        raise RecordError(tr("'{row}' has {n} squares: expected 9", row=row, n=len(cells)))
     return [(mark or " ", name) for mark, name in cells]
 
 

@@ -34,6 +34,7 @@ from yomi.engine.shogi.records.record import (
     lines_of,
     one_line,
 )
+from yomi.language import tr
 
 # KIF's words for an ending, ShogiHome's included. CSA has no word for a king that reaches the opponent's first square
 # (トライ) or for an absent player (不戦敗): read as a resignation, because the side to move has lost.
@@ -167,7 +168,7 @@ class _Reader:
             if match:
                 self._header(match[1].strip(), match[2].strip(" 　"))
             else:
-                self.note(f"'{line[:40]}' is no line of KIF or KI2 and left out")
+                self.note(tr("'{line}' is no line of KIF or KI2 and left out", line=line[:40]))
 
     def _position_line(self, line: str) -> bool:
         """Read a line of the initial position. Return False for other lines."""
@@ -212,10 +213,10 @@ class _Reader:
             elif named is not None:
                 self.placement = named
             elif self.handicap.endswith("将棋"):
-                raise RecordError(f"{self.handicap} is another game: expected shogi on 9x9")
+                raise RecordError(tr("{name} is another game: expected shogi on 9x9", name=self.handicap))
             else:
-                names = ", ".join(("平手", *japanese.HANDICAPS))
-                raise RecordError(f"手合割：{self.handicap} without a diagram: expected one of {names}")
+                values = {"name": self.handicap, "names": ", ".join(("平手", *japanese.HANDICAPS))}
+                raise RecordError(tr("手合割：{name} without a diagram: expected one of {names}", **values))
             self.record.initial = checked(self.placement)
         return self.placement
 
@@ -225,7 +226,9 @@ class _Reader:
         match = VARIATION.fullmatch(line)
         last = len(self.path) + 1
         if not match or not 1 <= int(match[1]) <= last:
-            raise RecordError(f"'{line[:40]}': expected a move from 1 to {last}, such as 変化：1手")
+            raise RecordError(
+                tr("'{line}': expected a move from 1 to {last}, such as 変化：1手", line=line[:40], last=last)
+            )
         number = int(match[1])
         self.placement = placement if number == last else self.path[number - 1][0]
         del self.path[number - 1 :]
@@ -415,11 +418,11 @@ def read_kif(text: str, *, cut: bool = False) -> GameRecord:
                 reader.read(line)
         except RecordError as error:
             if not reader.leave_out(error, cut=cut):
-                raise RecordError(f"line {reader.number}: {error}") from None
+                raise RecordError(tr("line {n}: {text}", n=reader.number, text=error)) from None
     try:
         reader.begin()
     except RecordError as error:
-        raise RecordError(f"line {reader.number}: {error}") from None
+        raise RecordError(tr("line {n}: {text}", n=reader.number, text=error)) from None
     reader.texts.store()
     reader.game.variations = [variation for variation in reader.game.variations if variation.moves]
     return reader.game
