@@ -147,28 +147,23 @@ def estimate(game: Game[Any, Any], options: Options, speed: float, positions: in
     if found is None:
         return None
     seconds, why = found
-    limit, whole = shown_limit(limit_text(options, unit=unit)), duration(seconds)
+    values = {"limit": shown_limit(limit_text(options, unit=unit)), "time": duration(seconds), "why": why}
     if first:
+        values |= {"first": shown_limit(f"{first:,} {unit}"), "begin": duration(positions * first / speed)}
         text = counted(
             "{n} position, first {first} each: about {begin}; then mistakes and unclear positions, "
             "{limit} each: at most about {time} ({why})",
             "{n} positions, first {first} each: about {begin}; then mistakes and unclear positions, "
             "{limit} each: at most about {time} ({why})",
             positions,
-            first=shown_limit(f"{first:,} {unit}"),
-            begin=duration(positions * first / speed),
-            limit=limit,
-            time=whole,
-            why=why,
+            **values,
         )
     else:
         text = counted(
             "{n} position, {limit} each: about {time} ({why})",
             "{n} positions, {limit} each: about {time} ({why})",
             positions,
-            limit=limit,
-            time=whole,
-            why=why,
+            **values,
         )
     return text + _offer(game, options) if seconds >= LONG else text
 

@@ -14,23 +14,12 @@ from yomi.engine.shogi.records.japanese import csa_pv, japanese_pv
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, add_line
 
 PV_MOVES = 8  # moves of a line
-ENGLISH = {
-    "best move": "the best move",
-    "best": "best {}: {}",
-    "loss": "loss {}",
-    "missed": "missed mate in {}",
-    "better": "better, {}",
-    "also": "also, {}",
-    "refutation": "refutation, {}",
-}
-JAPANESE_TEXTS = {
-    "best move": "最善手",
-    "best": "最善 {}: {}",
-    "loss": "損失 {}",
-    "missed": "{}手詰めを逃す",
-    "better": "最善 {}",
-    "also": "次善 {}",
-    "refutation": "とがめる手 {}",
+TEXTS = {  # English, Japanese
+    "best move": ("the best move", "最善手"),
+    "best": ("best {}: {}", "最善 {}: {}"),
+    "loss": ("loss {}", "損失 {}"),
+    "missed": ("missed mate in {}", "{}手詰めを逃す"),
+    "record": ("evaluation of the record: {}", "棋譜の評価値: {}"),
 }
 VERDICTS = {**JAPANESE, ONLY: "唯一の好手", SURPRISING: "意外な好手"}
 
@@ -68,8 +57,7 @@ def _keep_score(recorded: RecordedMove, before: Placement, japanese: bool) -> No
         return
     score = recorded.score if before.side == BLACK else -recorded.score
     line = japanese_pv(recorded, before) if japanese else csa_pv(recorded, before)
-    title = "棋譜の評価値" if japanese else "evaluation of the record"
-    recorded.comment = add_line(recorded.comment, f"{title}: {score} {line}".rstrip())
+    recorded.comment = add_line(recorded.comment, TEXTS["record"][japanese].format(f"{score} {line}".rstrip()))
 
 
 def _with_comment(comment: str, text: str) -> str:
@@ -84,16 +72,15 @@ def _line(moves: Iterable[int], placement: Placement, previous: int | None, japa
 
 def describe(move: ReviewedMove, verdict: str, better: str, japanese: bool) -> str:
     """Return a review's comment on a move in one line, with its verdict and the best line as text."""
-    texts = JAPANESE_TEXTS if japanese else ENGLISH
     parts = [VERDICTS.get(verdict, "") if japanese else verdict] if verdict else []
     parts.append(_percent(move.winrate_after))
     if move.is_best:
-        parts.append(texts["best move"])
+        parts.append(TEXTS["best move"][japanese])
     elif better:
-        parts.append(texts["best"].format(_percent(move.before.winrate), better))
-        parts.append(texts["loss"].format(_percent(move.winrate_loss)))
+        parts.append(TEXTS["best"][japanese].format(_percent(move.before.winrate), better))
+        parts.append(TEXTS["loss"][japanese].format(_percent(move.winrate_loss)))
     if move.missed_mate is not None:
-        parts.append(texts["missed"].format(move.missed_mate))
+        parts.append(TEXTS["missed"][japanese].format(move.missed_mate))
     return "; ".join(parts)
 
 
@@ -117,9 +104,9 @@ def _own(variations: Sequence[GameRecord]) -> list[GameRecord]:
 def _better(review: Review, move: ReviewedMove, before: Placement) -> list[GameRecord]:
     """Return the better line and other good moves as variations of the position before a mistake."""
     opinion = move.before
-    found = [_variation(before, opinion.pv, opinion.score, "better", opinion.winrate)]
+    found = [_variation(before, opinion.pv, opinion.score, "最善 {}", opinion.winrate)]
     for each in review.alternatives(move):
-        found.append(_variation(before, each.pv, each.score, "also", each.winrate))
+        found.append(_variation(before, each.pv, each.score, "次善 {}", each.winrate))
     return [variation for variation in found if variation.moves]
 
 
@@ -128,7 +115,7 @@ def _refutation(move: ReviewedMove, after: Placement, reply: int | None) -> list
     opinion = move.after
     if reply is None or opinion.pv[:1] in ((), (reply,)):
         return []
-    variation = _variation(after, opinion.pv, opinion.score, "refutation", opinion.winrate)
+    variation = _variation(after, opinion.pv, opinion.score, "とがめる手 {}", opinion.winrate)
     return [variation] if variation.moves else []
 
 
@@ -141,7 +128,7 @@ def _variation(start: Placement, line: Sequence[int], score: float | None, text:
         placement = variation.add(placement, move)
     for first in variation.moves[:1]:
         first.score, first.is_review = None if score is None else round(score), True
-        first.comment = MARK + JAPANESE_TEXTS[text].format(_percent(winrate))
+        first.comment = MARK + text.format(_percent(winrate))
     return variation
 
 
