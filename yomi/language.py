@@ -7,16 +7,20 @@ programs read stays English. The catalogue is read as it is: no tool has to comp
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 
 ENGLISH, JAPANESE = "en", "ja"
 JAPANESE_SAMPLE = "▲７六歩"
 VARIABLE = "YOMI_LANGUAGE"
 LOCALES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")  # in gettext's order
 
-_texts: Mapping[str, str] | None = None  # English to Japanese
+Texts = Mapping[str, str] | None  # English to Japanese
+_texts: Texts = None
+_own: ContextVar[Texts] = ContextVar("_own")  # of a thread or task, in place of `_texts`
 
 
 def tr(text: str, /, **values: object) -> str:
@@ -24,18 +28,19 @@ def tr(text: str, /, **values: object) -> str:
 
     `text` is a literal: tests collect these calls and compare them with the catalogue.
     """
-    found = text if _texts is None else _texts.get(text) or text
+    texts = _own.get(_texts)
+    found = text if texts is None else texts.get(text) or text
     return found.format(**values) if values else found
 
 
 def counted(one: str, many: str, n: int, /, **values: object) -> str:
     """Return `one` if n is 1, otherwise `many`, in the user's language. `{n}` is the number with separators."""
-    return tr(one if n == 1 or _texts is not None else many, n=f"{n:,}", **values)
+    return tr(one if n == 1 or is_japanese() else many, n=f"{n:,}", **values)
 
 
 def translated_line(line: str) -> str:
     """Return a heading, or an example whose remark is translated."""
-    if _texts is None:
+    if not is_japanese():
         return line
     import re  # not above: an English start does without it
 
@@ -44,7 +49,7 @@ def translated_line(line: str) -> str:
 
 
 def is_japanese() -> bool:
-    return _texts is not None
+    return _own.get(_texts) is not None
 
 
 def choose(language: str) -> None:
@@ -54,14 +59,13 @@ def choose(language: str) -> None:
 
 
 @contextlib.contextmanager
-def english() -> Iterator[None]:
-    """Write texts that programs may read in English meanwhile. Not for several threads."""
-    global _texts
-    earlier, _texts = _texts, None
+def within(language: str) -> Iterator[None]:
+    """Use a language meanwhile, in this thread or task only."""
+    token = _own.set(read_catalogue() if language == JAPANESE else None)
     try:
         yield
     finally:
-        _texts = earlier
+        _own.reset(token)
 
 
 def wanted() -> str:
@@ -82,6 +86,7 @@ def encodes(text: str) -> bool:
     return True
 
 
+@functools.cache
 def read_catalogue() -> dict[str, str]:
     """Return the Japanese texts by their English ones."""
     with open(os.path.join(os.path.dirname(__file__), "locale", "ja.po"), encoding="utf-8") as file:

@@ -368,7 +368,7 @@ def review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcom
         if outcome.speeds and reviewers.options[game.name].seed is not None:  # results independent of earlier records
             reviewer = reviewers.renew(game, job.path)
         try:
-            with language.english():  # notes about faults of the record: --json has them, too
+            with language.within(language.ENGLISH):  # notes about faults of the record: --json has them, too
                 records = reviewer.read(str(job.path))
         except ReviewError:
             records = reviewer.read(str(job.path))  # the error is for the user only

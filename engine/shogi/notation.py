@@ -83,7 +83,7 @@ def parse_usi(text: str) -> int:
     """Read a move such as `7g7f`, `8h2b+` or `P*5e`. Raises NotationError for `resign`, `win` and other texts."""
     match = USI_MOVE.fullmatch(text)
     if not match:
-        raise NotationError(f"not a move: '{text}', expected USI such as 7g7f, 8h2b+ or P*5e")
+        raise NotationError(tr("not a move: '{text}', expected USI such as 7g7f, 8h2b+ or P*5e", text=text))
     from_file, from_rank, to_file, to_rank, plus, letter, drop_file, drop_rank = match.groups()
     if letter:
         return drop(LETTERS.index(letter), _usi_square(drop_file, drop_rank))

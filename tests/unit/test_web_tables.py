@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -463,3 +465,39 @@ def test_half_sent_bodies_have_a_limited_time(web_app: Any, monkeypatch: pytest.
     scope = {"type": "http", "method": "POST", "path": "/api/games", "scheme": "http", "headers": headers}
     asyncio.run(web_app.make_app(Engines({}))({**scope, "query_string": b"", "server": None}, receive, send))
     assert sent[0]["status"] == 408
+
+
+@pytest.mark.parametrize(
+    ("language", "broken", "unknown"),
+    [
+        ("ja", "別のゲームです", "この対局はもう残っていません"),
+        ("en", "is another game", "this game is not known"),
+    ],
+)
+def test_errors_have_the_language_of_the_page(language: str, broken: str, unknown: str, web_app: Any) -> None:
+    app = web_app.make_app(Engines({}))
+
+    def ask(path: str, body: object = None) -> Any:
+        sent: list[Any] = []
+        data = b"" if body is None else json.dumps(body).encode()
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": data}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        headers.append((b"accept-language", language.encode()))
+        method = "GET" if body is None else "POST"
+        scope = {"type": "http", "method": method, "path": path, "scheme": "http", "headers": headers}
+        asyncio.run(app({**scope, "query_string": b"", "server": None}, receive, send))
+        return json.loads(b"".join(message.get("body", b"") for message in sent))
+
+    assert unknown in ask("/api/games/none")["detail"]
+    record = "手合割：5五将棋\n   1 ５四歩(55)\n"
+    assert broken in ask("/api/games", {"game": "shogi", "record": record})["detail"]
+    name = ask("/api/games", {"game": "shogi"})["id"]
+    for move in ("7g7e", "xx"):
+        detail = ask(f"/api/games/{name}/move", {"move": move})["detail"]
+        assert bool(re.search("[ぁ-ん]", detail)) == (language == "ja"), detail

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import yomi
+from yomi import language
 from yomi.engine.pages.review import fill
 from yomi.web.engines import Engines
 from yomi.web.setup import MAX_RECORD
@@ -282,7 +283,9 @@ class Guard:
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
 
-        await self._app(scope, limited, with_headers)
+        wanted = dict(scope["headers"]).get(b"accept-language", b"").decode("latin-1")
+        with language.within(language.JAPANESE if wanted.startswith("ja") else language.ENGLISH):  # of errors
+            await self._app(scope, limited, with_headers)
 
     def _fault(self, scope: Scope) -> tuple[int, str] | None:
         """Return status and reason of a request that is refused."""

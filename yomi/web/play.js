@@ -58,7 +58,7 @@ const token = hash.get("token") ?? "";
 /** Send a request and return the answer. @param {string} path @param {object} [body] @param {AbortSignal} [signal] @returns {Promise<Response>} */
 async function ask(path, body, signal) {
   /** @type {Record<string, string>} */
-  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const headers = { "Accept-Language": language, ...(token && { Authorization: `Bearer ${token}` }) };
   if (body) headers["Content-Type"] = "application/json";
   const answer = await fetch(`/api/games${path}`, { method: body ? "POST" : "GET", headers, signal, body: body && JSON.stringify(body) });
   if (answer.ok) return answer;

@@ -6,6 +6,7 @@ from typing import Any
 
 import yomi
 from yomi.engine.go.points import Board, fixed_handicap
+from yomi.language import tr
 from yomi.library.position import Position
 
 MAX_RECORD = 1_000_000  # characters of a record
@@ -61,7 +62,9 @@ def _shogi(record: str | None) -> tuple[Position[Any], dict[str, Any]]:
 def _end_of(record: Any) -> Any:
     """Return the game at the end of a record, or raise Error if the record is too long or cannot be played."""
     if len(record.moves) > MAX_MOVES:
-        raise yomi.Error(f"a record of {len(record.moves)} moves found, expected at most {MAX_MOVES}")
+        raise yomi.Error(
+            tr("a record of {n} moves found, expected at most {most}", n=len(record.moves), most=MAX_MOVES)
+        )
     return record.game()
 
 

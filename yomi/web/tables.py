@@ -20,6 +20,7 @@ from yomi.engine.go.scoring import chains
 from yomi.engine.mistakes import WARNING_SECONDS, WARNING_VISITS, is_worth_warning
 from yomi.engine.play import Ended
 from yomi.engine.shogi.game import csa_ending
+from yomi.language import tr
 from yomi.library.position import Position
 from yomi.library.values import Report
 from yomi.web.clocks import Clocks
@@ -98,7 +99,9 @@ class Table:
         with self.lock:
             self._expect_open()
             if len(self.position.moves) >= MAX_MOVES:
-                raise yomi.Error(f"{MAX_MOVES} moves have been played: take moves back, resign or begin another game")
+                raise yomi.Error(
+                    tr("{n} moves have been played: take moves back, resign or begin another game", n=MAX_MOVES)
+                )
             color = self.position.side_to_move
             self.position.play(move)
             if self.clocks:
@@ -172,7 +175,7 @@ class Table:
                 raise yomi.Error(str(error)) from None
             chain = next((chain for _, chain in chains(raw) if point in chain), None)
             if chain is None:
-                raise yomi.Error(f"no stone on {vertex}: expected a stone that is dead or alive")
+                raise yomi.Error(tr("no stone on {vertex}: expected a stone that is dead or alive", vertex=vertex))
             self.dead = (self.dead or set()) ^ {raw.board.vertex(each) for each in chain}
 
     def agree(self) -> None:
@@ -279,11 +282,11 @@ class Table:
     def _expect_open(self) -> None:
         self._check_time()
         if self.position.is_over or self.ended:
-            raise yomi.Error("the game is over: take a move back or begin another game")
+            raise yomi.Error(tr("the game is over: take a move back or begin another game"))
 
     def _expect_counting(self) -> None:
         if not self.is_counting:
-            raise yomi.Error("dead stones are marked when both sides have passed: pass first")
+            raise yomi.Error(tr("dead stones are marked when both sides have passed: pass first"))
 
     @staticmethod
     def _lost_by(color: int, reason: str) -> Ended:
@@ -321,7 +324,7 @@ class Tables:
                     f"{MAX_TABLES} in all; begin another game"
                 )
             if name not in self._tables:
-                raise UnknownTableError("this game is not known here any more: begin another game")
+                raise UnknownTableError(tr("this game is not known here any more: begin another game"))
             self._tables.move_to_end(name)
             return self._tables[name]
 
