@@ -61,6 +61,9 @@ Due: TypeAlias = tuple[float, Callable[[], None]]
 class Client(abc.ABC, Generic[G, S]):
     seat: S  # the engine, once the client runs
     game: G | None = None  # the current game, which the server may still hold after the connection is lost
+    logout: tuple[str, float]  # the protocol's word, and seconds until the server must have answered it
+    deadline: float | None = None  # for the server's answer to log-in or log-out
+    resume_due: float | None = None  # for the server's offer to resume the current game
 
     def __init__(
         self,
@@ -137,16 +140,28 @@ class Client(abc.ABC, Generic[G, S]):
     def restart(self, game: G) -> None:
         """Set up the game on a new engine. A pending move has the rest of its clock."""
 
-    @abc.abstractmethod
-    def on_lost(self) -> None: ...
+    def on_lost(self) -> None:
+        # The engine continues to think about a pending move.
+        self.deadline = self.resume_due = None
 
-    @abc.abstractmethod
-    def on_finish(self) -> None:
-        """Log out if there is no current game."""
-
-    @abc.abstractmethod
     def dues(self) -> list[Due]:
         """Return the actions that are due later, for the current state."""
+        dues = [] if self.deadline is None else [self.timeout_at(self.deadline, "no answer to the log-in")]
+        return dues if self.resume_due is None else [*dues, (self.resume_due, self.resume_no_game)]
+
+    def resume_no_game(self) -> None:
+        # The server would have resumed the game, or offered it, by now.
+        self.resume_due = None
+        if self.game is not None:
+            self.drop_game("it ended while there was no connection")
+            if self.wants_no_more:
+                self.log_out()
+
+    def log_out(self) -> None:
+        word, timeout = self.logout
+        self.is_leaving = True
+        self.deadline = time.monotonic() + timeout
+        self.send(word)
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
@@ -273,7 +288,8 @@ class Client(abc.ABC, Generic[G, S]):
                 self.is_finishing = True
                 words = "ends after this game" if self.game is not None else "ends"
                 self.report("finish", f"{words} (again to leave at once)")
-                self.on_finish()
+                if self.game is None and self.is_connected and not self.is_leaving:
+                    self.log_out()
             elif isinstance(item, Done):
                 failures, tag = item.tag
                 if failures == self._all_failures:
@@ -329,6 +345,12 @@ class Client(abc.ABC, Generic[G, S]):
     def show_game(self, game: G, left: Mapping[int, float]) -> None:
         clocks = ", ".join(f"{COLOR_NAMES[color]} {left[color]:.0f} s" for color in (BLACK, WHITE))
         self.status(f"{game.opponent}, move {game.ply}, {clocks}, lag {1000 * self.lag.mean:.0f} ms")
+
+    def moved(self, game: G, clocks: Mapping[int, float], **data: object) -> None:
+        """Write the record after a move, and report the move."""
+        self.save(game)
+        self.report("move", "", game=game.id, ply=game.ply, **data, lag=round(self.lag.mean, 4))
+        self.show_game(game, clocks)
 
     def noise(self, text: str) -> None:
         """Log a meaningless line. Raises ConnectionLostError after too many."""

@@ -393,8 +393,8 @@ def test_a_server_that_never_speaks(
 ) -> None:
     for module in (cgos_client, csa_client):
         monkeypatch.setattr(module, "LOGIN_TIMEOUT", 0.05)
-    monkeypatch.setattr(cgos_client, "QUIT_TIMEOUT", 0.1)
-    monkeypatch.setattr(csa_client, "LOGOUT_TIMEOUT", 0.1)
+    monkeypatch.setattr(cgos_client.CgosClient, "logout", ("quit", 0.1))
+    monkeypatch.setattr(csa_client.CsaClient, "logout", ("LOGOUT", 0.1))
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         server = make_server()
         running = Running(tmp_path, deaf.getsockname()[1], seat_for(server))

@@ -32,7 +32,6 @@ from yomi.engine.servers.settings import STARS
 
 log = logging.getLogger("yomi.servers")
 
-QUIT_TIMEOUT = 3.0
 # Seconds to stay away after another client took over the login. Otherwise two clients would throw each other out for
 # ever.
 ANOTHER_LOGIN_PAUSE = 60.0
@@ -42,9 +41,8 @@ WAITING_SILENCE = 1800.0  # seconds without a game after which the client logs i
 
 
 class CgosClient(Client[CgosGame, GoSeat]):
+    logout = "quit", 3.0
     _has_analysis = False
-    _login_due: float | None = None
-    _logged_in_at: float | None = None
     _challenged_at: float | None = None  # when the server announced another login, if it has sent nothing since
 
     @property
@@ -55,23 +53,13 @@ class CgosClient(Client[CgosGame, GoSeat]):
     # -- the session -----------------------------------------------------------------------------------------------
 
     def on_connected(self) -> None:
-        self._login_due = time.monotonic() + LOGIN_TIMEOUT
-        self._logged_in_at = None
+        self.deadline = time.monotonic() + LOGIN_TIMEOUT
 
     def on_lost(self) -> None:
-        # The engine continues to think about a pending move.
-        self._login_due = self._logged_in_at = self._challenged_at = None
+        super().on_lost()
+        self._challenged_at = None
         if self.game is not None:
             self.game.due = self.game.sent = None
-
-    def on_finish(self) -> None:
-        if self.game is None and self.is_connected:
-            self._quit()
-
-    def _quit(self) -> None:
-        self.is_leaving = True
-        self._login_due = time.monotonic() + QUIT_TIMEOUT
-        self.send("quit")
 
     def on_line(self, line: Line) -> None:
         message = parse_line(line.text)
@@ -84,7 +72,7 @@ class CgosClient(Client[CgosGame, GoSeat]):
                 self.send(self.account.user)
             case AskPassword():
                 self.send(self._password.reveal(), STARS)
-                self._login_due, self._logged_in_at = None, line.at
+                self.deadline, self.resume_due = None, line.at + RESUME_TIMEOUT
             case Info():
                 log.info("%s: the server says %s", self.account.name, self.safe(message.text))
             case AnotherLogin():
@@ -110,8 +98,8 @@ class CgosClient(Client[CgosGame, GoSeat]):
 
     def _welcome(self) -> None:
         # The server does not confirm logins, it only rejects them.
-        if self._logged_in_at is not None:
-            self._logged_in_at = None
+        if self.resume_due is not None:
+            self.resume_due = None
             self.login_accepted()
 
     # -- a game ----------------------------------------------------------------------------------------------------
@@ -219,21 +207,12 @@ class CgosClient(Client[CgosGame, GoSeat]):
         self._after_move(game)
 
     def _after_move(self, game: CgosGame) -> None:
-        self.save(game)
         if not game.moves:
+            self.save(game)
             return
-        last = game.moves[-1]
-        self.report(
-            "move",
-            game=game.id,
-            ply=game.ply,
-            color=LETTERS[last.color],
-            move=last.vertex,
-            left=round(game.left[last.color], 3),
-            comment=last.comment,
-            lag=round(self.lag.mean, 4),
-        )
-        self.show_game(game, game.left)
+        last, left = game.moves[-1], round(game.left[game.moves[-1].color], 3)
+        who = LETTERS[last.color]
+        self.moved(game, game.left, color=who, move=last.vertex, left=left, comment=last.comment)
 
     def _over(self, game: CgosGame, message: Gameover) -> None:
         outcome = game.finish(message.result)
@@ -243,7 +222,7 @@ class CgosClient(Client[CgosGame, GoSeat]):
         self.completed(game, outcome, why, result=message.result, reason=message.text)
         self.submit("end", lambda: self.seat.end(message.result))
         if self.wants_no_more:
-            self._quit()
+            self.log_out()
         else:
             self.send("ready")
             self.status("waiting for a game")
@@ -261,26 +240,17 @@ class CgosClient(Client[CgosGame, GoSeat]):
     # -- time ------------------------------------------------------------------------------------------------------
 
     def dues(self) -> list[Due]:
-        dues: list[Due] = []
-        if self._login_due is not None:
-            dues.append(self.timeout_at(self._login_due, "no answer to the log-in"))
-        if self._logged_in_at is not None:
-            dues.append((self._logged_in_at + RESUME_TIMEOUT, self._resume_no_game))
-        game = self.game
+        dues, game = super().dues(), self.game
         if game is None:
             dues.append(self.timeout_at(self.last_line + WAITING_SILENCE, "silence"))
-        elif game.due is None and self._logged_in_at is None:
+        elif game.due is None and self.resume_due is None:
             patience = game.left[opponent(game.color)] + OPPONENT_GRACE
             dues.append(self.timeout_at(self.last_line + patience, "silence beyond the opponent's time"))
         return dues
 
-    def _resume_no_game(self) -> None:
-        # The server would have resumed the game by now.
+    def resume_no_game(self) -> None:
         if self.is_leaving:
             raise SessionOver
         self._welcome()
         self.status("waiting for a game")
-        if self.game is not None:
-            self.drop_game("it ended while there was no connection")
-            if self.wants_no_more:
-                self._quit()
+        super().resume_no_game()

@@ -23,15 +23,13 @@ from yomi.engine.shogi.records.record import RecordedMove, note_of
 
 log = logging.getLogger("yomi.servers")
 
-LOGOUT_TIMEOUT = 5.0
 ANSWER_TIMEOUT = 20.0  # seconds until a server that owes an answer (to our move or a keep-alive) counts as lost
 
 
 class CsaClient(Client[CsaGame, ShogiSeat]):
-    _deadline: float | None = None  # for the server's answer to log-in or log-out
+    logout = "LOGOUT", 5.0
     _login_at = 0.0
     _keepalive_due: float | None = None
-    _resume_due: float | None = None  # for the server's offer to resume the current game
     _answers_keepalive = False
     _reported_declaration = False  # whether an unknown `Declaration:` has been reported
 
@@ -42,29 +40,20 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
         self._answers_keepalive = False
         self._keepalive_due = None
         self._login_at = time.monotonic()
-        self._deadline = self._login_at + LOGIN_TIMEOUT
+        self.deadline = self._login_at + LOGIN_TIMEOUT
         user, game_name = self.account.user, self.server.game_name
         self.send(
             codec.format_login(user, self._password.reveal(), game_name), codec.format_login(user, STARS, game_name)
         )
 
     def on_lost(self) -> None:
-        # The engine continues to think about the game's move.
-        self._deadline = self._keepalive_due = self._resume_due = None
+        super().on_lost()
+        self._keepalive_due = None
         if self.game is not None:
             self.game.may_move = False
             self.game.sent_at = None
             if not self.game.is_running:
                 self.drop_game("")
-
-    def on_finish(self) -> None:
-        if self.game is None and self.is_connected and not self.is_leaving:
-            self._log_out()
-
-    def _log_out(self) -> None:
-        self._deadline = time.monotonic() + LOGOUT_TIMEOUT
-        self.is_leaving = True
-        self.send("LOGOUT")
 
     def on_line(self, line: Line) -> None:
         message = self._reader.feed(line.text)
@@ -77,8 +66,8 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
             return
         match message.kind:
             case "login":
-                self._deadline = None
-                self._resume_due = None if self.game is None else line.at + RESUME_TIMEOUT
+                self.deadline = None
+                self.resume_due = None if self.game is None else line.at + RESUME_TIMEOUT
                 self.lag.note(line.at - self._login_at)
                 self.login_accepted()
                 self.status("waiting for a game")
@@ -123,14 +112,14 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
 
     def _propose(self, summary: codec.Summary) -> None:
         """Accept a game that the server offers, or resume one that it still holds."""
-        self._resume_due = None
+        self.resume_due = None
         if self.game is not None and (self.game.id, self.game.color) != (summary.game_id, summary.color):
             self.drop_game("another game was proposed")
         game = self.game
         # A game in progress is always played to its end.
         if self.is_leaving or (self.wants_no_more and game is None):
             self.send(f"REJECT:{summary.game_id}")
-            self._log_out()
+            self.log_out()
             return
         if game is None:
             game = self.new_game(lambda: CsaGame(summary, self.records))
@@ -205,17 +194,9 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
             game.charge(color, message.units)
             game.asked_at = at
             self._after_their_move(game, played, at)
-        self.save(game)
-        self.report(
-            "move",
-            game=game.id,
-            ply=game.ply,
-            move=message.text,
-            left={"+": game.clock.left[1], "-": game.clock.left[2]},
-            score=game.record.moves[-1].score,
-            lag=round(self.lag.mean, 4),
-        )
-        self.show_game(game, game.clock.left)
+        clock = game.clock.left
+        left, score = {"+": clock[BLACK], "-": clock[WHITE]}, game.record.moves[-1].score
+        self.moved(game, clock, move=message.text, left=left, score=score)
 
     def _after_their_move(self, game: CsaGame, played: str, at: float) -> None:
         turn = game.turn
@@ -295,7 +276,7 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
         self.completed(game, outcome, game.reason or result, result=result, reason=game.reason, name=name)
         self.submit(("end", game.id), lambda: self.seat.end(result.lower()))
         if self.is_connected:
-            self._log_out()
+            self.log_out()
 
     def drop_game(self, why: str) -> None:
         game, self.game = self.game, None
@@ -314,11 +295,7 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
     # -- time ------------------------------------------------------------------------------------------------------
 
     def dues(self) -> list[Due]:
-        dues: list[Due] = []
-        if self._deadline is not None:
-            dues.append(self.timeout_at(self._deadline, "no answer to the log-in"))
-        if self._resume_due is not None:
-            dues.append((self._resume_due, self._resume_no_game))
+        dues = super().dues()
         if self._keepalive_due is not None:
             dues.append(self.timeout_at(self._keepalive_due, "no answer to a keep-alive"))
         if self.server.keepalive:
@@ -333,13 +310,6 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
                 patience = game.clock.allowed(opponent(game.color)) + OPPONENT_GRACE
                 dues.append(self.timeout_at(begin + patience, "silence beyond the opponent's time"))
         return dues
-
-    def _resume_no_game(self) -> None:
-        # The server would have offered the game by now.
-        self._resume_due = None
-        self.drop_game("it ended while there was no connection")
-        if self.wants_no_more:
-            self._log_out()
 
     def _keep_alive(self) -> None:
         self.send("")
