@@ -118,6 +118,10 @@ class Game(abc.ABC, Generic[G, P]):
     @abc.abstractmethod
     def board_size(self, options: Options) -> int: ...
 
+    def fair(self, options: Options) -> Options:
+        """Return the options for games that compare players: neither color should win by the set-up alone."""
+        return options
+
     def board_name(self, options: Options) -> str:
         """Return the game with its board: Go 9x9, shogi."""
         return self.title

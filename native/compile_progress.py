@@ -12,15 +12,33 @@ from yomi.language import tr
 
 # whether a terminal shows a bar; programs that use the library turn it off
 has_bar: ContextVar[bool] = ContextVar("has_bar", default=True)
-SECONDS_BETWEEN_LINES = 15.0
-MIN_SAMPLE = 3.0  # seconds of work after which the measured speed replaces the estimates
+SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_UPDATES = 15.0, 2.0
+MIN_SAMPLE = 3.0  # seconds of work after which the speed counts as measured
+
+
+class TimeLeft:
+    """Reports of an estimate that people can rely on: after one that is longer than the last, none is longer again."""
+
+    def __init__(self) -> None:
+        self._last = float("inf")
+        self._has_grown = False
+
+    def report(self, seconds: float | None) -> float | None:
+        """Return the seconds to report, or None if nothing is measured yet or the estimate keeps growing."""
+        if seconds is None:
+            return None
+        grows, self._last = seconds > self._last, seconds
+        is_reported = not (grows and self._has_grown)
+        self._has_grown = grows
+        return seconds if is_reported else None
 
 
 class Progress:
-    """Estimate of the time left to compile groups in parallel processes. Thread-safe."""
+    """Share done and time left of groups that parallel processes compile. Thread-safe."""
 
     def __init__(self, seconds: Mapping[str, float], processes: int) -> None:
         self._seconds = dict(seconds)
+        self._total = sum(seconds.values())
         self._processes = processes
         self._begun: dict[str, float] = {}
         self._took = self._done = 0.0
@@ -35,12 +53,19 @@ class Progress:
             self._took += time.monotonic() - self._begun.pop(group)
             self._done += self._seconds.pop(group)
 
-    def left(self) -> float:
+    def share(self) -> float:
+        """Return the finished share of the work, from 0 to 1."""
+        return self._done / self._total if self._total else 1.0
+
+    def left(self) -> float | None:
+        """Return the seconds left, or None until finished groups show the speed of this machine."""
         with self._lock:
             now = time.monotonic()
-            speed = max(self._done / self._took, 0.02) if self._took >= MIN_SAMPLE else 1.0
+            if self._took < MIN_SAMPLE:
+                return None
+            speed = max(self._done / self._took, 0.02)
             for group, begin in self._begun.items():  # one that takes ten times as long shows a speed of a tenth
-                speed = min(speed, self._seconds[group] / max(now - begin, self._seconds[group], 1e-9))
+                speed = min(speed, self._seconds[group] / max(now - begin, 1e-9))
             left = dict(self._seconds)
             for group, begin in self._begun.items():
                 left[group] -= min(0.95 * left[group], (now - begin) * speed)
@@ -53,7 +78,8 @@ class Display:
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
         self._begin = self._last = time.monotonic()
-        self._fraction = 0.0
+        self._left = TimeLeft()
+        self._time = ""
         self._bar: Any = None
         if has_bar.get() and sys.stderr is not None and sys.stderr.isatty():
             from tqdm import tqdm
@@ -72,18 +98,22 @@ class Display:
 
     def show(self, progress: Progress) -> None:
         now = time.monotonic()
-        left = progress.left()
-        elapsed = now - self._begin
-        self._fraction = max(self._fraction, min(elapsed / (elapsed + left), 0.99) if elapsed + left > 0 else 0.0)
+        percent = int(100 * progress.share())
         if self._bar is not None:
-            shown = int(100 * self._fraction), tr("{time} left", time=time_text(left))
+            if now - self._last >= SECONDS_BETWEEN_UPDATES:
+                self._last, left = now, self._left.report(progress.left())
+                self._time = "" if left is None else tr("{time} left", time=time_text(left))
+            shown = percent, self._time
             if shown != (self._bar.n, self._bar.unit):
                 self._bar.n, self._bar.unit = shown
                 self._bar.refresh()
         elif now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
-            percent = f"{100 * self._fraction:.0f}"
-            self._report(tr("compiling: {percent}%, about {time} left", percent=percent, time=time_text(left)))
+            left = self._left.report(progress.left())
+            if left is None:
+                self._report(tr("compiling: {percent}%", percent=percent))
+            else:
+                self._report(tr("compiling: {percent}%, about {time} left", percent=percent, time=time_text(left)))
 
     def close(self) -> float:
         if self._bar is not None:

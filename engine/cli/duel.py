@@ -119,7 +119,7 @@ def read_players(
 ) -> tuple[Options, Options]:
     """Return the options of each player: the command's flags, changed by `first` or `second`."""
     own = {name: value for name, value in vars(args).items() if name != "seed"}
-    options = collect(argparse.Namespace(**own), game, **_defaults(game))
+    options = game.fair(collect(argparse.Namespace(**own), game, **_defaults(game)))
     set_up_logs(options)
     players = [apply_network_defaults(options.with_values(changes), args, game, changes) for changes in (first, second)]
     for player in players:

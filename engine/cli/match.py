@@ -151,7 +151,9 @@ def play_match(
         check_folder(Path(settings.out))
         game.compile(report or say)
         rules = game.matches().rules(
-            _options(game, settings, "size", "komi", "rules", "entering_king"), settings.scorer, settings.max_moves
+            game.fair(_options(game, settings, "size", "komi", "rules", "entering_king")),
+            settings.scorer,
+            settings.max_moves,
         )
     except ValueError as error:
         raise CliError(str(error)) from None
@@ -414,7 +416,7 @@ class _Progress:
 
     @property
     def is_decided(self) -> bool:
-        return self.test is not None and self.test.verdict(self._pairs()) != ""
+        return self.test is not None and not self._color_note() and self.test.verdict(self._pairs()) != ""
 
     def show(self, result: GameResult) -> bool:
         """Show a finished game, and return whether the match is decided."""
@@ -437,7 +439,7 @@ class _Progress:
         )
         self._write(f"{text} {result.detail}".rstrip() + faulty)
         if self.test is not None:
-            self._write(self.test.line(self._pairs()))
+            self._write(self._color_note() or self.test.line(self._pairs()))
         if self._report is None and sys.stderr.isatty() and time.monotonic() >= self._due:
             begin = time.monotonic()
             self._draw()
@@ -449,6 +451,11 @@ class _Progress:
         from yomi.engine.matches.rating import pair_counts
 
         return pair_counts(self.journal.results, self.players[0])
+
+    def _color_note(self) -> str:
+        from yomi.engine.matches.rating import color_note, pair_colors
+
+        return color_note(sum(self._pairs()), pair_colors(self.journal.results))
 
     def _draw(self) -> None:
         from yomi.engine.matches.report import report, to_text
@@ -496,8 +503,9 @@ examples:
   yomi rate a b c --format markdown --plot ratings.png
 
 Ratings are Elo with mean 0, fitted by maximum likelihood together with the first player's advantage and the rate of
-draws. ERROR is half the 95% interval (relative to the mean); other +/- are one standard error. CFS is the likelihood
-that a player is stronger than the next one.
+draws. ERROR is half the 95% interval relative to the mean, which is less than the error of a difference: that stands
+beside the results of each two players. Other +/- are one standard error. CFS is the likelihood that a player is
+stronger than the next one.
 """
 FORMATS = ("text", "markdown", "json")
 

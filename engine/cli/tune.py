@@ -211,7 +211,6 @@ def results(folders: Sequence[Path], run: Run) -> list[str]:
 def status(folder: Path) -> str:
     """Return the status of a tuning as text: the values over time, and the last match."""
     from yomi.engine.matches.duel import score_of
-    from yomi.engine.matches.rating import difference
     from yomi.engine.matches.results import JOURNAL_NAME, MatchError, read_journal
 
     path = folder / JOURNAL_NAME
@@ -237,5 +236,5 @@ def status(folder: Path) -> str:
     if (folder / CONFIRMATION / JOURNAL_NAME).exists():
         _, last = read_journal(folder / CONFIRMATION / JOURNAL_NAME)
         score = score_of(points_of(last))
-        lines.append(f"tuned against start: {score}, {score.share:.1%}, {difference(score.pairs)}")
+        lines.append(f"tuned against start: {score}, {score.share:.1%}, {score.verdict}")
     return "\n".join(lines)

@@ -165,6 +165,9 @@ def _make_teacher(args: Namespace, path: Any, visits: int) -> Any:
     return NetworkTeacher(path, visits, parse_device(args.device), args.precision, args.seed)
 
 
+FAIR_KOMI = {5: 25.0, 6: 4.0, 7: 9.0}  # of small boards, by board size: the result of best play under area rules
+
+
 class Go(Game[Any, Any]):
     name = "go"
     title = "Go"
@@ -227,6 +230,11 @@ class Go(Game[Any, Any]):
         from yomi.engine.go.points import board_of
 
         return board_of(options).side
+
+    def fair(self, options: Options) -> Options:
+        size = FAIR_KOMI.get(self.board_size(options)) if options.height is None else None
+        has_komi = options.komi is not None or "komi" in options.rules
+        return options if size is None or has_komi else options.with_values({"komi": size})
 
     def board_name(self, options: Options) -> str:
         from yomi.engine.go.points import board_of

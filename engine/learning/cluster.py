@@ -133,7 +133,7 @@ class RayWorkers:
                 calls.append((actors[part].call.remote("match", own, parcels) if actors else None, own))
             scores += [self._score(call) or play_match(game, own) for call, own in calls]
             total = _joined(scores)
-            if match.sprt is not None and match.sprt.verdict(total.pairs):
+            if total.is_decided(match.sprt):
                 break
         return total
 
@@ -162,5 +162,7 @@ class RayWorkers:
 
 def _joined(scores: Sequence[DuelScore]) -> DuelScore:
     wins, draws, losses = (sum(getattr(score, name) for score in scores) for name in ("wins", "draws", "losses"))
-    pairs = tuple(map(sum, zip(*(score.pairs for score in scores), strict=True)))
-    return DuelScore(wins, draws, losses, pairs, tuple(why for score in scores for why in score.faults))
+    pairs, colors = (
+        tuple(map(sum, zip(*(getattr(score, name) for score in scores), strict=True))) for name in ("pairs", "colors")
+    )
+    return DuelScore(wins, draws, losses, pairs, tuple(why for score in scores for why in score.faults), colors)

@@ -28,7 +28,7 @@ from yomi.engine.learning.store import NETWORK_INTERVAL, NOTHING_PLANNED, Store
 from yomi.engine.learning.workers import Delivery, Task, Workers
 from yomi.engine.machine import start_facts
 from yomi.engine.matches.duel import DuelScore, LearningMatch, Matches, play_match
-from yomi.engine.matches.rating import Sprt
+from yomi.engine.matches.rating import Sprt, color_note
 from yomi.engine.options import Options
 from yomi.nets.data.shards import Dataset
 from yomi.nets.files import write_atomically
@@ -338,7 +338,8 @@ class Loop:
         seconds = time.monotonic() - begin
         fields = {"generation": generation, "network": name, "against": against, **counts, "seconds": seconds, **more}
         self.store.journal.append(event, **fields)
-        self.say(f"network {generation} against {self._short_name(against)}: {score}")
+        note = color_note(sum(score.pairs), score.colors)
+        self.say(f"network {generation} against {self._short_name(against)}: {score}" + (f"; {note}" if note else ""))
         self._report_faults(score.faults)
 
     def _short_name(self, against: str) -> str:

@@ -27,7 +27,7 @@ from yomi.engine.learning.policies import puct
 from yomi.engine.learning.searches import ConcurrentGames, GameCoroutine, GameSearch, Searches
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.machine import usable_cores
-from yomi.engine.matches.rating import PAIR_SCORES, Sprt, difference
+from yomi.engine.matches.rating import PAIR_SCORES, Sprt, color_note, difference
 from yomi.engine.matches.results import ORDER, GameResult, MatchError, WinDrawLoss, key_of
 from yomi.engine.options import Options
 from yomi.engine.play import Ended
@@ -275,6 +275,16 @@ class DuelScore(WinDrawLoss):
     pairs: tuple[int, ...] = ()  # number of pairs with each of PAIR_SCORES
     # The reason for each game that failed because of an engine; such games were played again
     faults: tuple[str, ...] = ()
+    colors: tuple[int, ...] = (0, 0)  # number of pairs in which Black, and White, won both games
+
+    @property
+    def verdict(self) -> str:
+        """The difference of the players, or the reason why the games do not show it."""
+        return color_note(sum(self.pairs), self.colors) or str(difference(self.pairs))
+
+    def is_decided(self, test: Sprt | None) -> bool:
+        """Whether a test has ended. It does not end while the colors decide the games."""
+        return test is not None and not color_note(sum(self.pairs), self.colors) and test.verdict(self.pairs) != ""
 
     def __str__(self) -> str:
         """Return the numbers in the order ORDER."""
@@ -284,9 +294,12 @@ class DuelScore(WinDrawLoss):
 def score_of(points: Mapping[int, int]) -> DuelScore:
     """Return the score of games, given their points by number (see `DuelGame.points`)."""
     counts = Counter(points.values())
-    whole = (number for number in points if number % 2 == 0 and number + 1 in points)
-    pairs = Counter(points[number] + points[number + 1] for number in whole)
-    return DuelScore(counts[2], counts[1], counts[0], tuple(pairs[score] for score in range(len(PAIR_SCORES))))
+    # The first player has Black in the first game of a pair
+    whole = Counter(
+        (points[number], points[number + 1]) for number in points if number % 2 == 0 and number + 1 in points
+    )
+    pairs = tuple(sum(n for pair, n in whole.items() if sum(pair) == score) for score in range(len(PAIR_SCORES)))
+    return DuelScore(counts[2], counts[1], counts[0], pairs, colors=(whole[2, 0], whole[0, 2]))
 
 
 class MatchState:
@@ -305,8 +318,7 @@ class MatchState:
         self.points[number] = points
         while not self.is_decided and self._seen in self.points and self._seen + 1 in self.points:
             self._seen += 2
-            if self._test is not None:
-                self.is_decided = self._test.verdict(score_of(self._tested()).pairs) != ""
+            self.is_decided = score_of(self._tested()).is_decided(self._test)
 
     @property
     def score(self) -> DuelScore:
@@ -315,8 +327,11 @@ class MatchState:
 
     def line(self) -> str:
         score = self.score
-        text = f"{score}, {score.share:.1%}, {difference(score.pairs)}"
-        return text if self._test is None else f"{text}; {self._test.line(score_of(self._tested()).pairs)}"
+        text = f"{score}, {score.share:.1%}, {score.verdict}"
+        tested = score_of(self._tested())
+        if self._test is None or color_note(sum(tested.pairs), tested.colors):
+            return text
+        return f"{text}; {self._test.line(tested.pairs)}"
 
     def _tested(self) -> dict[int, int]:
         return {number: self.points[number] for number in range(self._seen)}

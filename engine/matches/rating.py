@@ -13,25 +13,31 @@ Why not Davidson's whole model, or Rao and Kupper's (BayesElo)? In them draws st
 rating difference depends on the number of draws. In Ordo's tables, and here, it does not. Davidson's formula for draws
 has one parameter and is symmetric. Unequal players draw less often, and any rate from 0 to 1 is possible.
 
-Each rating and the advantage have a normal prior of PRIOR_SD Elo. The prior keeps ratings finite if a player has won
-all games, or if groups of players never met. It shrinks a difference measured in 100 games by less than 0.1%. In a long
-chain of players who met only their neighbors, it pulls the ends together: use a wider prior there.
+Each rating has a normal prior of PRIOR_SD Elo. The prior keeps ratings finite if a player has won all games, or if
+groups of players never met. It shrinks a difference measured in 100 games by less than 0.1%. In a long chain of players
+who met only their neighbors, it pulls the ends together: use a wider prior there. The prior of the advantage is
+narrower, because a large advantage in a few games would stretch all differences.
+
+The model takes games as independent. The two games of a pair are not: after most openings one color wins both. `spread`
+measures that, and `Ratings.widened` corrects the errors.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.color import BLACK, WHITE
 from yomi.engine.matches.results import GameResult
 
 BETA = math.log(10.0) / 400.0  # natural logits per Elo
 PRIOR_SD = 1000.0  # Elo
-PRIOR_SD_DRAWS = 3.0  # of log nu, around the value of a draw rate of one third
+PRIOR_SD_ADVANTAGE = 200.0  # Elo
+PRIOR_SD_DRAWS = 1.5  # of log nu, around the value of a draw rate of one third
 CONFIDENCE = 1.959964  # standard errors of a 95% interval
 TINY = 1e-12
 MAX_STEPS = 200
@@ -60,6 +66,10 @@ class Ratings:
         """Return the probability that `first` is stronger than `second` (CFS, LOS)."""
         difference = float(self.elo[first] - self.elo[second])
         return normal(difference / max(self.difference_error(first, second), TINY))
+
+    def widened(self, spread: float) -> Ratings:
+        """Return the ratings with the errors of games whose variance is `spread` times that of independent games."""
+        return replace(self, covariance=spread * self.covariance)
 
     def difference_error(self, first: int, second: int) -> float:
         """Return the standard error of the difference of two ratings."""
@@ -154,7 +164,7 @@ def _ratings(players: tuple[str, ...], theta: Floats, covariance: Floats, has_dr
 def _prior(size: int, sd: float) -> Floats:
     """Return the precision of each parameter's prior; `sd` in Elo."""
     precision = np.full(size + 2, (BETA * sd) ** -2)
-    precision[-1] = PRIOR_SD_DRAWS**-2
+    precision[size:] = (BETA * PRIOR_SD_ADVANTAGE) ** -2, PRIOR_SD_DRAWS**-2
     return precision
 
 
@@ -229,7 +239,11 @@ def count(results: Iterable[GameResult], players: Sequence[str]) -> npt.NDArray[
 
 
 PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
-REGULARIZATION = 1e-3  # added to each count, so that no score is impossible
+# The colors decide if one of them wins both games of this share of the pairs. Equal players reach it by chance in 1% of
+# the matches with MIN_COLOR_PAIRS.
+COLOR_SHARE, MIN_COLOR_PAIRS = 0.8, 6
+PRIOR_SPREAD = 3.0  # independent pairs that `spread` adds to those found
+PRIOR_PAIRS = (0.5, 0.0, 0.5, 0.0, 0.5)  # added to the counts: a few pairs do not show that a score is impossible
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +273,7 @@ class Sprt:
         """Return the log-likelihood ratio of elo1 to elo0, given the number of pairs with each of PAIR_SCORES."""
         if not any(counts):
             return 0.0
-        weights = [count + REGULARIZATION for count in counts]
+        weights = [count + prior for count, prior in zip(counts, PRIOR_PAIRS, strict=True)]
         total = sum(weights)
         shares = [weight / total for weight in weights]
         return total * (_log_likelihood(shares, self.elo1) - _log_likelihood(shares, self.elo0))
@@ -280,11 +294,11 @@ class Sprt:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much stronger one of two players is."""
+    """How much stronger one of two players is, with a 95% interval."""
 
     elo: float
     low: float
-    high: float  # ends of the 95% interval
+    high: float
     superiority: float  # probability of being stronger at all
 
     def __str__(self) -> str:
@@ -294,17 +308,19 @@ class Difference:
 def difference(counts: Sequence[float]) -> Difference:
     """Return the Elo difference of two players. The error comes from the spread of the pairs' scores.
 
-    Half a pair with each of the three middle scores is added, so that a few games prove little.
+    PRIOR_PAIRS are added to the pairs, but do not make the error smaller. Without them a few equal pairs would have no
+    error. `python -m tests.intervals` measures how often the interval contains the true difference.
 
     Args:
         counts: number of pairs with each of PAIR_SCORES.
     """
-    weights = [count + prior for count, prior in zip(counts, (0.0, 0.5, 0.5, 0.5, 0.0), strict=True)]
+    pairs = sum(counts)
+    weights = [count + prior for count, prior in zip(counts, PRIOR_PAIRS, strict=True)]
     total = sum(weights)
     mean = sum(weight * score for weight, score in zip(weights, PAIR_SCORES, strict=True)) / total
     variance = sum(weight * (score - mean) ** 2 for weight, score in zip(weights, PAIR_SCORES, strict=True)) / total
-    error = math.sqrt(variance / total)
-    elo, low, high = (_elo(mean + side * CONFIDENCE * error) for side in (0.0, -1.0, 1.0))
+    error = math.sqrt(variance / pairs) if pairs else math.inf
+    elo, low, high = _elo(mean), _elo(mean - CONFIDENCE * error), _elo(mean + CONFIDENCE * error)
     return Difference(elo, low, high, normal((mean - 0.5) / error))
 
 
@@ -336,17 +352,71 @@ def _log_likelihood(shares: Sequence[float], elo: float) -> float:
     return -sum(share * math.log1p(t * offset) for share, offset in zip(shares, offsets, strict=True))
 
 
-def pair_counts(results: Iterable[GameResult], player: str) -> list[int]:
-    """Return the number of pairs with each of PAIR_SCORES for a player in a match of two.
+def paired(results: Iterable[GameResult]) -> list[tuple[GameResult, GameResult]]:
+    """Return the complete pairs: games 2n and 2n+1 of the same two players with colors exchanged."""
+    open_pairs: dict[tuple[int, str, str], GameResult] = {}
+    pairs = []
+    for game in results:
+        is_second = game.number % 2
+        key = (game.number // 2, *((game.white, game.black) if is_second else (game.black, game.white)))
+        other = open_pairs.get(key)
+        if other is None or other.number == game.number:
+            open_pairs[key] = game
+        else:
+            del open_pairs[key]
+            pairs.append((other, game) if is_second else (game, other))
+    return pairs
 
-    Games 2n and 2n+1 are a pair.
-    """
-    halves: dict[int, list[float]] = {}
-    for result in results:
-        score = result.score if result.black == player else 1.0 - result.score
-        halves.setdefault(result.number // 2, []).append(score)
+
+def pair_counts(results: Iterable[GameResult], player: str) -> list[int]:
+    """Return the number of pairs with each of PAIR_SCORES for a player in a match of two."""
     counts = [0] * len(PAIR_SCORES)
-    for scores in halves.values():
-        if len(scores) == 2:
-            counts[PAIR_SCORES.index(sum(scores) / 2.0)] += 1
+    for pair in paired(results):
+        score = sum(game.score if game.black == player else 1.0 - game.score for game in pair)
+        counts[PAIR_SCORES.index(score / 2.0)] += 1
     return counts
+
+
+def color_note(pairs: int, colors: Sequence[int]) -> str:
+    """Return a line if the colors decide nearly all pairs, so that the score does not compare the players; or "".
+
+    Args:
+        pairs: number of pairs.
+        colors: number of pairs in which Black, and White, won both games.
+    """
+    if pairs < MIN_COLOR_PAIRS or max(colors) < COLOR_SHARE * pairs:
+        return ""
+    name = "Black" if colors[0] > colors[1] else "White"
+    return (
+        f"no verdict: {name} won both games in {max(colors)} of {pairs} pairs, so the colors decide, not the players; "
+        "use a fair --komi (Go) or other --openings"
+    )
+
+
+def pair_colors(results: Iterable[GameResult]) -> tuple[int, int]:
+    """Return the number of pairs in which Black, and White, won both games."""
+    winners = [{game.winner for game in pair} for pair in paired(results)]
+    return winners.count({BLACK}), winners.count({WHITE})
+
+
+def spread(results: Sequence[GameResult], ratings: Ratings) -> float:
+    """Return the variance of the scores, compared with independent games of these ratings.
+
+    It comes from the scores of pairs, and is 1 without pairs. It is below 1 if most pairs split.
+    """
+    pairs = paired(results)
+    if not pairs:
+        return 1.0
+    place = {name: number for number, name in enumerate(ratings.players)}
+    games = [game for pair in pairs for game in pair]
+    elo = np.array([ratings.elo[place[game.black]] - ratings.elo[place[game.white]] for game in games])
+    rate = ratings.draw_rate
+    win, draw, _ = outcome_probabilities(BETA * (elo + ratings.advantage), 2.0 * rate / (1.0 - rate))
+    expected = win + draw / 2.0
+    variance = float((win + draw / 4.0 - expected**2).mean()) * 2.0  # of the points of a pair
+    sides = np.tile((1.0, -1.0), len(pairs))  # from the point of view of the first game's Black
+    residuals = ((np.array([game.score for game in games]) - expected) * sides).reshape(-1, 2).sum(axis=1)
+    freedom = max(0, len(pairs) - len(place) + 1)
+    found = (float((residuals**2).sum()) + PRIOR_SPREAD * variance) / ((freedom + PRIOR_SPREAD) * variance)
+    share = len(games) / len(results)
+    return share * found + 1.0 - share

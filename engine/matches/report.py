@@ -9,7 +9,18 @@ from itertools import combinations
 from pathlib import Path
 
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
-from yomi.engine.matches.rating import Ratings, count, fit
+from yomi.engine.matches.rating import (
+    CONFIDENCE,
+    Difference,
+    Ratings,
+    color_note,
+    count,
+    difference,
+    fit,
+    pair_colors,
+    pair_counts,
+    spread,
+)
 from yomi.engine.matches.results import FAULTS, ORDER, GameResult, WinDrawLoss
 from yomi.engine.pictures import figure, save
 
@@ -40,6 +51,12 @@ class PairScores:
     second: str
     black: WinDrawLoss  # playing Black
     white: WinDrawLoss  # playing White
+    difference: Difference  # of the first from the second
+    note: str = ""  # why the games do not show the difference, or ""
+
+    @property
+    def verdict(self) -> str:
+        return self.note or str(self.difference)
 
     def by_color(self) -> list[tuple[str, WinDrawLoss]]:
         """Return labels and scores: both colors, Black against White, then each player with each color."""
@@ -100,11 +117,12 @@ def report(results: Sequence[GameResult], *, advantage: bool = True, unique: boo
     players = players_of(results)
     counts = count(games, players)
     ratings = fit(players, counts, advantage=advantage)
+    ratings = ratings.widened(spread(games, ratings))
     order = sorted(range(len(players)), key=lambda i: -ratings.elo[i])
     rows = tuple(_row(rank, order, ratings, games) for rank in range(len(order)))
     scores = {(i, j): WinDrawLoss(*counts[i, j].tolist()) for i in range(len(players)) for j in range(len(players))}
     pairs = [
-        PairScores(players[i], players[j], scores[i, j], scores[j, i].turned)
+        PairScores(players[i], players[j], scores[i, j], scores[j, i].turned, *_compare(games, ratings, i, j))
         for i, j in combinations(range(len(players)), 2)
         if scores[i, j].games or scores[j, i].games
     ]
@@ -119,6 +137,18 @@ def report(results: Sequence[GameResult], *, advantage: bool = True, unique: boo
         len(results) - len(games),
         tuple(Counter(result.ending for result in games).most_common()),
     )
+
+
+def _compare(results: Sequence[GameResult], ratings: Ratings, first: int, second: int) -> tuple[Difference, str]:
+    """Return the difference of two players, and why their games do not show it or ""."""
+    names = ratings.players[first], ratings.players[second]
+    games = [game for game in results if game.black in names and game.white in names]
+    counts = pair_counts(games, names[0])
+    if 2 * sum(counts) >= len(games) - 1:  # one pair may be unfinished
+        return difference(counts), color_note(sum(counts), pair_colors(games))
+    elo = float(ratings.elo[first] - ratings.elo[second])
+    error = CONFIDENCE * ratings.difference_error(first, second)
+    return Difference(elo, elo - error, elo + error, ratings.superiority(first, second)), ""
 
 
 def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[GameResult]) -> PlayerRow:
@@ -189,7 +219,10 @@ def to_text(report: MatchReport) -> str:
         cells = [cell.rjust(width) for cell, width in zip(line, widths, strict=True)]
         cells[1] = f"{line[1].ljust(widths[1])} :"
         texts.append("  ".join(cells).replace("  ", " ", 1))
-    pairs = ([f"{what}: {score}" for what, score in pair.by_color()] for pair in report.pairs)
+    pairs = []
+    for pair in report.pairs:
+        first, *others = (f"{what}: {score}" for what, score in pair.by_color())
+        pairs.append([f"{first}, {pair.verdict}", *others])
     return "\n\n".join("\n".join(part) for part in (texts, _facts(report), *pairs)) + "\n"
 
 
@@ -199,12 +232,12 @@ def to_markdown(report: MatchReport) -> str:
     lines += [f"| {' | '.join(map(_escaped, _cells(row)))} |" for row in report.rows]
     lines += ["", *(f"- {fact}" for fact in _facts(report)), ""]
     lines += [
-        f"| pair ({ORDER}) | both colors | Black vs White | first as Black | first as White |",
-        "|---|---:|---:|---:|---:|",
+        f"| pair ({ORDER}) | both colors | Black vs White | first as Black | first as White | difference |",
+        "|---|---:|---:|---:|---:|---|",
     ]
     for pair in report.pairs:
         scores = pair.by_color()[:4]  # without the second player's
-        cells = [scores[0][0], *(str(score) for _, score in scores)]
+        cells = [scores[0][0], *(str(score) for _, score in scores), pair.verdict]
         lines.append(f"| {' | '.join(map(_escaped, cells))} |")
     return "\n".join(lines) + "\n"
 

@@ -266,6 +266,20 @@ def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays)
     return Shard(folder / name, split, size, rows, crc)
 
 
+def check_sizes(dataset: Dataset, kind: str, size: int) -> None:
+    """Check that all rows fit a network of board size `size`; 0 stands for any.
+
+    Raises:
+        NetworkError: rows of another board size.
+    """
+    for found in sorted({shard.size for shard in dataset.shards if shard.rows}):
+        if size not in (0, found):
+            raise NetworkError(
+                f"{dataset.folder}: rows of {found}x{found} boards found, expected {size}x{size} for network {kind}: "
+                f"set network.board_size = {found}, or use other rows"
+            )
+
+
 def widths(features: FeatureSet, size: int) -> dict[str, int]:
     """Return the row lengths that follow from the feature set and the board size."""
     area = size * size

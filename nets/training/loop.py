@@ -21,7 +21,7 @@ from torch import Tensor
 
 from yomi.nets.data.batches import Batch, BatchSource, Reader, Source
 from yomi.nets.data.metrics import NAMES, Table
-from yomi.nets.data.shards import open_dataset
+from yomi.nets.data.shards import check_sizes, open_dataset
 from yomi.nets.definitions.base import Network
 from yomi.nets.definitions.catalog import first_network
 from yomi.nets.definitions.export import export_file
@@ -107,7 +107,6 @@ class Trainer:
         self.device = self.group.device(choose_device(device or settings.device))
         if settings.threads:
             torch.set_num_threads(settings.threads)
-        folder.mkdir(parents=True, exist_ok=True)
         datasets = [open_dataset(config.folder / name) for name in config.data.folders]
         self._given = source is not None
         if source is None:
@@ -124,6 +123,8 @@ class Trainer:
         self.network: Network = first_network(config)
         self.weights = losses.loss_weights(config, self.network)
         self._check(source, "source" if self._given else str(datasets[0].folder))
+        for dataset in datasets:
+            check_sizes(dataset, config.kind, self.network.board_size)
         if self.tests is not None:
             self._check(self.tests, str(datasets[0].folder))
         self.source: Source = source
@@ -142,6 +143,7 @@ class Trainer:
         features, data = source.features, config.data
         encoder = self._encoder(find_encoder) if self.network.is_sparse else None
         self.decoder = Decoder(features, self.device, data.symmetries, settings.seed, data.search_value, encoder)
+        folder.mkdir(parents=True, exist_ok=True)
         if self.checkpoint.exists():
             self._restore(load_checkpoint(self.checkpoint))
         self._learning = self.group.shared(self.network)

@@ -21,7 +21,8 @@ from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import to_sgf
-from yomi.nets.data.shards import open_dataset
+from yomi.nets.data.shards import check_sizes, open_dataset
+from yomi.nets.errors import NetworkError
 from yomi.nets.katago.write import write_network
 
 CONFIG = """
@@ -217,3 +218,11 @@ def test_a_full_disk_names_the_checkpoint(
     monkeypatch.setattr("os.fsync", fail)
     assert main(["train", str(made / "go.toml"), "--out", str(made / "run"), "--device", "cpu"]) == 2
     assert f"error: {made / 'run' / 'checkpoint.pt'}: No space left on device\n" in capsys.readouterr().err
+
+
+def test_rows_of_another_size_are_refused(made: Path) -> None:
+    dataset = open_dataset(made / "set")
+    check_sizes(dataset, "go", 0)
+    check_sizes(dataset, "cosumi-residual", 7)
+    with pytest.raises(NetworkError, match=r"set: rows of 7x7 boards found, expected 19x19 .* network\.board_size = 7"):
+        check_sizes(dataset, "cosumi-residual", 19)

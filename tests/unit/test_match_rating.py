@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from yomi.engine.matches.rating import BETA, Ratings, expected_score, fit, outcome_probabilities
+from tests import intervals
+from yomi.engine.matches.rating import BETA, Ratings, Sprt, expected_score, fit, outcome_probabilities
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,21 @@ def test_expected_scores_keep_their_meaning_whatever_the_draws() -> None:
         assert draw[10] == pytest.approx(nu / (2 + nu))
         assert draw**2 == pytest.approx(nu**2 * win * loss)
     assert expected_score(400 * np.log10(3)) == pytest.approx(0.75)
+
+
+def test_intervals_contain_the_true_difference() -> None:
+    """Exact for ten pairs. More than 97% is due to whole numbers of pairs."""
+    for pairs in (2, 6, 10):
+        covered = intervals.coverage(pairs, intervals.KINDS)
+        assert min(covered) > 0.93, dict(zip(intervals.KINDS, covered, strict=True))
+    covered = intervals.coverage(10, {name: intervals.KINDS[name] for name in list(intervals.KINDS)[:3]})
+    assert max(covered) < 0.97
+
+
+def test_split_pairs_are_no_proof() -> None:
+    test = Sprt(0.0, 20.0)
+    assert test.verdict((0, 0, 20, 0, 0)) == ""
+    assert test.verdict((0, 0, 500, 0, 120)) == "elo1"
 
 
 def test_games_that_leave_things_open() -> None:

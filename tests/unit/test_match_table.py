@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from itertools import count as counter
 from pathlib import Path
 
@@ -85,7 +86,8 @@ def league() -> list[GameResult]:
 def test_the_published_tables() -> None:
     text = to_text(report(league()))
     head, facts, colors = text.split("\n\n", 2)
-    assert colors == COLOR_TABLE
+    assert re.sub(r", [+-].* stronger with .*%", "", colors) == COLOR_TABLE
+    assert ", -17 Elo (95%: -47 to +12), stronger with 12.6%\n" in colors
     lines = [line.replace(":", " ").split() for line in head.splitlines()]
     columns = ["#", "PLAYER", "RATING", "ERROR", "POINTS", "PLAYED", "(%)", "CFS(%)", "W", "D", "L", "D(%)"]
     assert lines[0] == [*columns, "s/game", "s/move", "faults"]
@@ -103,13 +105,37 @@ def test_the_other_forms() -> None:
     markdown = to_markdown(made).splitlines()
     assert markdown[0].startswith("| # | PLAYER | RATING |")
     assert len({line.count("|") for line in markdown[:5]}) == 1
-    assert (
-        f"| {FIRST} vs {SECOND} | 175-190-1 (48.0%) | 240-125-1 (65.7%) | 117-67-0 (63.6%) | 58-123-1 (32.1%) |"
-        in markdown
+    scores = (
+        f"| {FIRST} vs {SECOND} | 175-190-1 (48.0%) | 240-125-1 (65.7%) | 117-67-0 (63.6%) | 58-123-1 (32.1%) | -17"
     )
+    assert any(line.startswith(scores) for line in markdown)
     data = to_json(made)
     assert data["games"] == 1186
     assert data["rows"][0]["player"] == SECOND  # type: ignore[index]
+
+
+def test_the_difference_has_an_error_of_its_own() -> None:
+    """Records without pairs: twice the error against the mean."""
+    games = [GameResult(n, *(("A", "B") if n < 10 else ("B", "A")), (BLACK, WHITE)[n % 2], "score") for n in range(20)]
+    made = report(games)
+    assert made.rows[0].error == pytest.approx(76, abs=1)
+    assert "A vs B: 10-10-0 (50.0%), +0 Elo (95%: -152 to +152), stronger with 50.0%\n" in to_text(made)
+
+
+def test_colors_that_decide_are_named() -> None:
+    games = [GameResult(n, *(("A", "B") if n % 2 == 0 else ("B", "A")), BLACK, "score") for n in range(64)]
+    made = report(games)
+    assert made.pairs[0].verdict.startswith("no verdict: Black won both games in 32 of 32 pairs")
+    assert abs(made.rows[0].rating) < 1
+    assert "no verdict" not in to_text(report(games[:8]))  # chance
+
+
+def test_a_first_player_who_wins_a_few_games_does_not_stretch_the_table() -> None:
+    """Three wins of Black and one of White: A leads by 190 Elo without advantage, by far more with a free one."""
+    games = [GameResult(0, "A", "B", BLACK, "score"), GameResult(1, "B", "A", BLACK, "score"),
+             GameResult(2, "A", "B", BLACK, "score"), GameResult(3, "B", "A", WHITE, "score")]  # fmt: skip
+    made = report(games)
+    assert 150 < made.rows[0].rating - made.rows[1].rating < 260
 
 
 def test_duplicates() -> None:

@@ -59,5 +59,6 @@ def test_the_difference_of_two_players_and_its_error() -> None:
     assert better.superiority > 0.999
     assert difference((0, 0, 0, 0, 500)).elo > 1000.0
     nothing = difference((0, 0, 0, 0, 0))
+    assert nothing.superiority == 0.5
     assert nothing.low < -100.0
     assert nothing.high > 100.0
