@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from tests import intervals
+from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.matches.rating import BETA, Ratings, Sprt, expected_score, fit, outcome_probabilities
+from yomi.engine.options import Options, Value
 
 
 @dataclass(frozen=True)
@@ -212,3 +214,11 @@ def test_games_that_leave_things_open() -> None:
     counts[:] = 0
     counts[0, 1] = 30, 0, 10  # the first was always Black: advantage or strength, nobody knows
     assert fit("AB", counts).errors[0] > 200
+
+
+@pytest.mark.parametrize(
+    ("values", "komi"),
+    [({"size": 5}, 25.0), ({"size": 7}, 9.0), ({"size": 7, "komi": 7.5}, 7.5), ({"size": 9}, None)],
+)
+def test_small_boards_have_a_fair_komi(values: dict[str, Value], komi: float | None) -> None:
+    assert GO.fair(Options.for_game("go").with_values(values)).komi == komi
