@@ -503,9 +503,9 @@ examples:
   yomi rate a b c --format markdown --plot ratings.png
 
 Ratings are Elo with mean 0, fitted by maximum likelihood together with the first player's advantage and the rate of
-draws. ERROR is half the 95% interval relative to the mean, which is less than the error of a difference: that stands
-beside the results of each two players. Other +/- are one standard error. CFS is the likelihood that a player is
-stronger than the next one.
+draws. ERROR is half the 95% interval relative to the mean, which is less than the error of a difference. The results
+of two players contain their difference and its interval. Other +/- are one standard error. CFS is the likelihood that
+a player is stronger than the next one.
 """
 FORMATS = ("text", "markdown", "json")
 
