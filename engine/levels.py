@@ -158,8 +158,9 @@ def describe_level(game: Game[Any, Any], options: Options, level: int) -> str:
     subject = subject_of(game, options)
     known = read_ratings().get(subject, {}).get(level)
     if known is None:
-        text = {"level": level, "count": COUNT, "subject": subject}
-        return tr("level {level} of {count} (Elo not measured for {subject})", **text)
+        return tr(
+            "level {level} of {count} (Elo not measured for {subject})", level=level, count=COUNT, subject=subject
+        )
     if level == 1:
         return tr("level 1 of {count} (Elo 0 by definition: {subject})", count=COUNT, subject=subject)
     if is_japanese():

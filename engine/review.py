@@ -27,14 +27,7 @@ if TYPE_CHECKING:
     from yomi.engine.records import Note, Score
     from yomi.engine.search.types import MoveReport, SearchReport
 
-JAPANESE_LIMITS = {
-    " visits": " 探索",
-    " nodes": " ノード",
-    " playouts": " プレイアウト",
-    " seconds": " 秒",
-    " depth": " 手読み",
-    " to ": "〜",
-}
+JAPANESE_UNITS = {"visits": "探索", "nodes": "ノード", "playouts": "プレイアウト", "seconds": "秒", "depth": "手読み"}
 LETTERS = {BLACK: "B", WHITE: "W"}
 JAPANESE_SIDES = {"go": {BLACK: "黒", WHITE: "白"}, "shogi": {BLACK: "先手", WHITE: "後手"}}
 MARK = "yomi: "  # begins a review's comments in a record; a new review replaces them
@@ -505,9 +498,9 @@ class Review:
 def shown_limit(limit: str) -> str:
     """Return the text of a limit, such as "8 visits to 100 visits", as the user reads it."""
     if is_japanese():
-        limit = re.sub(r"([\d,]+) (\w+) to ([\d,]+) \2", r"\1 to \3 \2", limit)  # the unit once
-        for word, japanese in JAPANESE_LIMITS.items():
-            limit = limit.replace(word, japanese)
+        limit = re.sub(r"([\d,]+) (\w+) to ([\d,]+) \2", r"\1〜\3 \2", limit).replace(" to ", "〜")  # the unit once
+        for word, japanese in JAPANESE_UNITS.items():
+            limit = limit.replace(f" {word}", f" {japanese}")
     return limit
 
 

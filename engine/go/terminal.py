@@ -155,13 +155,8 @@ def japanese_result(result: str) -> str:
     if result in ("Void", "0"):
         return "無勝負" if result == "Void" else "持碁"
     winner, how = result.split("+")
-    if how == "R":
-        points = "中押し"
-    elif how.endswith(".5"):
-        whole = how.removesuffix(".5")
-        points = "半目" if whole == "0" else f"{whole}目半"
-    else:
-        points = f"{how}目"
+    whole, half, _ = how.partition(".5")
+    points = "中押し" if how == "R" else "半目" if how == "0.5" else f"{whole}目{half and '半'}"
     return f"{shown_color(COLORS[winner.lower()])}の{points}勝ち"
 
 

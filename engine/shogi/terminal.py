@@ -183,9 +183,8 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         parts = [decision.note] if decision.note else []
         if report.moves:
             line = report.moves[0]
-            mate = line.mate or 0
-            if mate:
-                parts.append(tr("mate in {plies}", plies=mate) if mate > 0 else tr("mated in {plies}", plies=-mate))
+            if mate := line.mate:
+                parts.append(tr("mate in {plies}" if mate > 0 else "mated in {plies}", plies=abs(mate)))
             else:
                 parts.append(tr("{side}'s winrate {winrate}%", side=side, winrate=f"{100 * line.winrate:.1f}"))
         if report.playouts:

@@ -61,10 +61,8 @@ def _shogi(record: str | None) -> tuple[Position[Any], dict[str, Any]]:
 
 def _end_of(record: Any) -> Any:
     """Return the game at the end of a record, or raise Error if the record is too long or cannot be played."""
-    if len(record.moves) > MAX_MOVES:
-        raise yomi.Error(
-            tr("a record of {n} moves found, expected at most {most}", n=len(record.moves), most=MAX_MOVES)
-        )
+    if (n := len(record.moves)) > MAX_MOVES:
+        raise yomi.Error(tr("a record of {n} moves found, expected at most {most}", n=n, most=MAX_MOVES))
     return record.game()
 
 

@@ -99,9 +99,8 @@ class Table:
         with self.lock:
             self._expect_open()
             if len(self.position.moves) >= MAX_MOVES:
-                raise yomi.Error(
-                    tr("{n} moves have been played: take moves back, resign or begin another game", n=MAX_MOVES)
-                )
+                text = tr("{n} moves have been played: take moves back, resign or begin another game", n=MAX_MOVES)
+                raise yomi.Error(text)
             color = self.position.side_to_move
             self.position.play(move)
             if self.clocks:
