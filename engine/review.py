@@ -384,11 +384,7 @@ class Review:
 
     def facts(self) -> str:
         """Return rules, komi, the limit of each search and the evaluator, on one line."""
-        # In English: the page has a language of its own.
-        parts = [f"rules {self.info['rules']}"] if "rules" in self.info else []
-        parts += [f"komi {self.info['komi']:g}"] if "komi" in self.info else []
-        parts += [] if self.thresholds == DEFAULT else [f"thresholds {self.thresholds}"]
-        return ", ".join(filter(None, (*parts, self.limit and f"{self.limit} a position", short_engine(self.engine))))
+        return tr(", ").join(filter(None, (*self._settings(), short_engine(self.engine))))
 
     def heading(self) -> str:
         """Return players, rules, komi and the limit of each search, on one line."""
@@ -396,7 +392,10 @@ class Review:
         for color in (BLACK, WHITE):
             name, side = self.names.get(color), self.side(color)
             players.append(tr("{name} ({side})", name=name, side=side) if name else side)
-        parts = [tr(" against ").join(players)]
+        return tr(", ").join([tr(" against ").join(players), *self._settings()])
+
+    def _settings(self) -> list[str]:
+        parts = []
         if "rules" in self.info:
             parts.append(tr("rules {rules}", rules=self.info["rules"]))
         if "komi" in self.info:
@@ -405,7 +404,7 @@ class Review:
             parts.append(tr("thresholds {thresholds}", thresholds=self.thresholds))
         if self.limit:
             parts.append(tr("{limit} a position", limit=shown_limit(self.limit)))
-        return tr(", ").join(parts)
+        return parts
 
     def worst(self, color: int, count: int) -> list[ReviewedMove]:
         """Return the moves of a side that lost most, worst first, without moves that lost nothing.

@@ -130,7 +130,8 @@ def full_time(options: Options, speed: float, positions: int, unit: str = "visit
     `speed` is in visits (alpha-beta: nodes) per second.
     """
     times = [] if options.seconds is None else [(positions * options.seconds, tr("limit"))]
-    limits = [limit for limit in (_new_visits(options.visits), options.playouts) if limit is not None]
+    new_visits = None if options.visits is None else options.visits * (1.0 - KEPT_VISITS)
+    limits = [limit for limit in (new_visits, options.playouts) if limit is not None]
     if limits and speed > 0.0:
         why = tr("measured: {speed}/s", speed=shown_limit(f"{speed:,.0f} {unit}"))
         times.append((positions * min(limits) / speed, why))
@@ -166,10 +167,6 @@ def estimate(game: Game[Any, Any], options: Options, speed: float, positions: in
             **values,
         )
     return text + _offer(game, options) if seconds >= LONG else text
-
-
-def _new_visits(visits: int | None) -> float | None:
-    return None if visits is None else visits * (1.0 - KEPT_VISITS)
 
 
 def _offer(game: Game[Any, Any], options: Options) -> str:

@@ -36,7 +36,7 @@
  * @property {[string, string][]} stones of the first position, Go: color and vertex
  * @property {{B: string, W: string}} names
  * @property {Record<string, string>} sides of shogi, in Japanese
- * @property {string} facts rules, komi, limit, engine
+ * @property {Record<string, string>} facts by language: rules, komi, limit, engine
  * @property {boolean} hasPoints whether scores come before winrates
  * @property {string} result
  * @property {Move[]} moves
@@ -354,7 +354,7 @@ function drawAll() {
   const title = `${name("B")} ${t("against")} ${name("W")}`;
   document.title = `${title} – yomi`;
   byId("players").textContent = title;
-  byId("facts").textContent = review.facts;
+  byId("facts").textContent = review.facts[language];
   byId("keys").textContent = t("keys");
   byId("slider").setAttribute("aria-label", t("slider"));
   drawGraph();

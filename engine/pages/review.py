@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.review import LETTERS, Opinion, Review, ReviewedMove
+from yomi.language import ENGLISH, JAPANESE, within
 
 CANDIDATES, LINE_MOVES = 8, 12  # of a position, at most
 MIN_PRIOR = 0.004  # smaller priors are invisible on the board
@@ -34,12 +35,16 @@ def fill(page: str, *scripts: str) -> str:
 
 def page_data(review: Review) -> dict[str, Any]:
     """Return the data of the page; review.js describes it (type Review)."""
+    facts = {}
+    for name in (ENGLISH, JAPANESE):
+        with within(name):
+            facts[name] = review.facts()
     return {
         "game": review.game,
         **review.first_position,
         "names": {LETTERS[color]: review.names.get(color, "") for color in (BLACK, WHITE)},
         "sides": {LETTERS[color]: side for color, side in review.sides.items()},
-        "facts": review.facts(),
+        "facts": facts,
         "hasPoints": review.has_points,
         "result": review.result,
         "moves": [_move(review, move) for move in review.moves],

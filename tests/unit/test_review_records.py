@@ -341,6 +341,10 @@ def test_the_sides_of_a_handicap_game(tmp_path: Path) -> None:
     assert text.startswith("糸谷（下手） 対 深浦（上手）\n")
     assert "先手" not in text
     assert page_data(review)["sides"] == {"B": "下手", "W": "上手"}
+    review.limit = "180 nodes to 3,000 nodes"
+    facts = page_data(review)["facts"]
+    assert facts["en"].startswith("180 nodes to 3,000 nodes a position, yomi (")
+    assert facts["ja"].startswith("一局面あたり 180〜3,000 ノード、yomi (")
     assert "評価値" in text
     assert "点" not in text
 
