@@ -176,7 +176,9 @@ def test_selfplay_and_a_match(tmp_path: Path) -> None:
     )
     player = "yomi:evaluator=rollouts,visits=4,memory=32M,workers=1"
     players = (f"{player} ;; name=a", f"{player} ;; name=b")
-    done = yomi("match", "go", *players, "--games", "2", "--size", "5", "--out", str(tmp_path / "match"))
+    done = yomi(
+        "match", "go", *players, "--games", "2", "--size", "5", "--komi", "0.5", "--out", str(tmp_path / "match")
+    )
     assert re.search(r"^1/2　第[12]局　[ab] - [ab]：[ab] の勝ち、(投了|作り碁)", done.stderr, re.MULTILINE), done.stderr
     assert "RATING" in done.stdout  # Ordo's form of tables
 
