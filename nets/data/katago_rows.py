@@ -48,7 +48,9 @@ REPLY_MOVES, REPLY_WEIGHTS = "own_reply_moves", "own_reply_weights"
 
 # Channels of globalTargetsNC. Each value has four: win, loss, no result, score.
 RESULT, LONG, MIDDLE, SHORT, SEARCH = 0, 4, 8, 12, 16
-FINAL_SCORE, LEAD = 20, 21
+FINAL_SCORE, LEAD, VARIANCE_TIME = 20, 21, 22
+# Horizon's weight of the current position: 1 / (1 + factor * board area). The rest goes to later positions.
+HORIZONS = {LONG: 0.176, MIDDLE: 0.056, SHORT: 0.016}
 NO_SHORT_TERM, ROW, POLICY, OWNERS, REPLY, HAS_LEAD = 24, 25, 26, 27, 28, 29  # weights; the first is 1 minus its weight
 SCORING, NO_VALUE = 34, 35
 HISTORY = slice(36, 41)  # whether the last moves may be shown
@@ -59,8 +61,9 @@ TERRITORY = 9  # of globalInputNC
 def to_katago(columns: Arrays, size: int, side: int) -> dict[str, Array]:
     """Return rows of a data set in KataGo's form.
 
-    The rows lack what KataGo's self-play knows besides: values in the middle of the horizon (the result stands for
-    them), later positions and seki. Owners are rounded to -1, 0, 1.
+    Values at KataGo's horizons and the time of the variance are computed from the searches of the game's other rows.
+    Rows without a game or search get the result and 0 there. Later positions and seki are missing. Owners are rounded
+    to -1, 0, 1.
 
     Args:
         columns: of a shard with the features katago-v7.
@@ -97,6 +100,10 @@ def to_katago(columns: Arrays, size: int, side: int) -> dict[str, Array]:
         SHORT: (_first_known(number("short_value"), value), _first_known(number("short_score"), result)),
         SEARCH: (_first_known(number("search_value"), value), result),
     }
+    if {"game", "ply", "search_value"} <= columns.keys():
+        later, times = _later_values(columns["game"], columns["ply"], number("search_value"), value, area)
+        values |= {start: (_first_known(later[start], values[start][0]), values[start][1]) for start in HORIZONS}
+        targets[:, VARIANCE_TIME] = np.nan_to_num(times)
     for start, (winning, points_ahead) in values.items():
         targets[:, start] = np.nan_to_num((1.0 + winning) / 2.0)
         targets[:, start + 1] = np.nan_to_num((1.0 - winning) / 2.0)
@@ -126,6 +133,34 @@ def to_katago(columns: Arrays, size: int, side: int) -> dict[str, Array]:
         "scoreDistrN": _distribution(targets[:, FINAL_SCORE], points),
         "valueTargetsNCHW": spatial,
     }
+
+
+def _later_values(
+    game: Array, ply: Array, searched: npt.NDArray[np.float32], result: npt.NDArray[np.float32], area: int
+) -> tuple[dict[int, npt.NDArray[np.float32]], npt.NDArray[np.float32]]:
+    """Return each row's value at every horizon, and the expected plies until the value changes (squared changes).
+
+    A value holds until the next searched row of its game; the result follows the last row. Side to move. NaN if a row
+    of the game has no search or no result.
+    """
+    values = {start: np.full(len(game), np.nan, np.float32) for start in HORIZONS}
+    times = np.full(len(game), np.nan, np.float32)
+    for number in np.unique(game):
+        rows = np.flatnonzero(game == number)
+        plies, first, places = np.unique(ply[rows].astype(np.int64), return_index=True, return_inverse=True)
+        sides = np.where(plies % 2, -1.0, 1.0)  # a row may be there several times
+        black = sides * searched[rows[first]]
+        black = np.append(black, sides[-1] * result[rows[first[-1]]])
+        if not np.isfinite(black).all():
+            continue
+        distances = np.append(plies, plies[-1] + 1) - plies[:, None]
+        for start, factor in HORIZONS.items():
+            left = np.where(distances < 0, 1.0, (1.0 - 1.0 / (1.0 + factor * area)) ** np.maximum(distances, 0))
+            weights = np.append(left[:, :-1] - left[:, 1:], left[:, -1:], axis=1)
+            values[start][rows] = (sides * (weights @ black))[places]
+        changes = np.where(distances[:, 1:] > 0, np.diff(black) ** 2, 0.0)
+        times[rows] = ((changes * distances[:, 1:]).sum(1) / np.maximum(changes.sum(1), 1e-9))[places]
+    return values, times
 
 
 def _first_known(first: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,37 @@ def test_a_row_is_katagos() -> None:
     scores = arrays["scoreDistrN"]
     assert (scores[0, middle + 1], scores[0, middle + 2]) == (50, 50)  # 2 is between 1.5 and 2.5
     assert scores[1, middle - 7] == 100  # -6.5
+
+
+def test_horizons_are_those_of_the_game() -> None:
+    """Values are followed ply by ply: each holds until the next search of the game, the result follows at the end."""
+    columns, size = {name: np.asarray(array) for name, array in columns_of(8, 5).items()}, 5
+    games, plies = np.array([4, 4, 9, 4, 4, 9, 4, 4]), np.array([7, 2, 0, 3, 7, 1, 9, 6])  # one row twice
+    black = {4: {2: 0.25, 3: -0.5, 6: 0.5, 7: 0.125, 9: -0.75}, 9: {0: 0.0, 1: 0.5}}
+    results, signs = {4: -1.0, 9: np.nan}, np.where(plies % 2, -1.0, 1.0)  # nobody knows the result of game 9
+    searched = [black[game][ply] for game, ply in zip(games.tolist(), plies.tolist(), strict=True)]
+    columns |= {"game": games, "ply": plies, "search_value": signs * searched}
+    columns["value"] = signs * [results[game] for game in games.tolist()]
+    targets = to_katago(columns, size, size)["globalTargetsNC"]
+    for row, (game, ply, sign) in enumerate(zip(games.tolist(), plies.tolist(), signs, strict=True)):
+        if game == 9:
+            assert targets[row, 22] == 0.0
+            continue
+        values, last = [], black[game][ply]
+        for later in range(ply, 10):
+            last = black[game].get(later, last)
+            values.append(last)
+        values.append(results[game])
+        for start, factor in ((4, 0.176), (8, 0.056), (12, 0.016)):
+            now, left, wanted = 1.0 / (1.0 + factor * 25), 1.0, 0.0
+            for value in values[:-1]:
+                wanted += left * now * value
+                left *= 1.0 - now
+            wanted += left * values[-1]
+            assert targets[row, start] - targets[row, start + 1] == pytest.approx(sign * wanted, abs=1e-5)
+        changes = [(after - before) ** 2 for before, after in itertools.pairwise(values)]
+        time = sum(turn * change for turn, change in enumerate(changes, 1)) / sum(changes)
+        assert targets[row, 22] == pytest.approx(time, abs=1e-4)
 
 
 def test_a_data_set_goes_out_and_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
