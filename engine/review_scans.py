@@ -41,11 +41,11 @@ DEFAULT_PLAN = Plan()
 class Progress:
     """Receives the progress of a review. This one ignores it."""
 
-    def begin(self, scan: int, positions: int) -> None:
-        """Called before a scan (FIRST, SHORT or FULL) of some positions."""
+    def begin(self, scan: int, positions: int, known: int) -> None:
+        """Called before a scan (FIRST, SHORT or FULL) of some positions, of which some are known already."""
 
     def tick(self) -> None:
-        """Called after each position."""
+        """Called after each position that was not known."""
 
     def first_pass(self, annotated: Annotated) -> None:
         """Called after the first pass, with its review."""
@@ -97,10 +97,8 @@ def scan_game(
     """
 
     def run(scan: int, positions: Sequence[int]) -> None:
-        progress.begin(scan, len(positions))
         wanted = [index for index in positions if (scan, index) not in known.found]
-        for _ in range(len(positions) - len(wanted)):
-            progress.tick()
+        progress.begin(scan, len(positions), len(positions) - len(wanted))
 
         def add(index: int, judgement: Judgement) -> None:
             known.add(scan, index, judgement)
@@ -190,8 +188,8 @@ def limit_text(options: Options, plan: Plan = DEFAULT_PLAN, *, unit: str = "visi
 def speed_of(search: Callable[[Options], int], options: Options, *, first: int = TRIAL_VISITS) -> float:
     """Return the visits per second of a search that is long enough to measure.
 
-    `search` starts from an empty tree and returns its visits. The first search has `first` visits at most. With a seed
-    the number of searches does not depend on the clock.
+    `search` starts from an empty tree and returns its visits. The first search has `first` visits at most, and may load
+    kernels: its time never counts. With a seed the number of searches does not depend on the clock.
     """
     wanted = min(n for n in (options.visits, options.playouts, MAX_TRIAL_VISITS) if n is not None)
     visits, speed = min(wanted, first), 0.0
@@ -200,10 +198,11 @@ def speed_of(search: Callable[[Options], int], options: Options, *, first: int =
         found = search(options.with_values({"visits": visits, "playouts": None, "seconds": None}))
         seconds = max(time.monotonic() - begin, 1e-9)
         speed = found / seconds
-        enough = TRIAL_SECONDS if number else 10 * TRIAL_SECONDS  # the first search is slow
-        if options.seed is None and seconds > enough:
+        if options.seed is None and number and seconds > TRIAL_SECONDS:
             break
-        visits = min(wanted, 4 * visits)
+        # After a slow first search a short one shows whether the network is slow or kernels were loaded.
+        is_slow = options.seed is None and not number and seconds > 10 * TRIAL_SECONDS
+        visits = max(1, visits // 4) if is_slow else min(wanted, 4 * visits)
     return speed
 
 

@@ -9,28 +9,11 @@ from contextvars import ContextVar
 from typing import Any
 
 from yomi.language import tr
+from yomi.time_left import MIN_SAMPLE, SECONDS_BETWEEN_UPDATES, TimeLeft, duration
 
 # whether a terminal shows a bar; programs that use the library turn it off
 has_bar: ContextVar[bool] = ContextVar("has_bar", default=True)
-SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_UPDATES = 15.0, 2.0
-MIN_SAMPLE = 3.0  # seconds of work after which the speed counts as measured
-
-
-class TimeLeft:
-    """Reports of an estimate that people can rely on: after one that is longer than the last, none is longer again."""
-
-    def __init__(self) -> None:
-        self._last = float("inf")
-        self._has_grown = False
-
-    def report(self, seconds: float | None) -> float | None:
-        """Return the seconds to report, or None if nothing is measured yet or the estimate keeps growing."""
-        if seconds is None:
-            return None
-        grows, self._last = seconds > self._last, seconds
-        is_reported = not (grows and self._has_grown)
-        self._has_grown = grows
-        return seconds if is_reported else None
+SECONDS_BETWEEN_LINES = 15.0
 
 
 class Progress:
@@ -102,7 +85,7 @@ class Display:
         if self._bar is not None:
             if now - self._last >= SECONDS_BETWEEN_UPDATES:
                 self._last, left = now, self._left.report(progress.left())
-                self._time = "" if left is None else tr("{time} left", time=time_text(left))
+                self._time = "" if left is None else tr("{time} left", time=duration(left))
             shown = percent, self._time
             if shown != (self._bar.n, self._bar.unit):
                 self._bar.n, self._bar.unit = shown
@@ -113,16 +96,9 @@ class Display:
             if left is None:
                 self._report(tr("compiling: {percent}%", percent=percent))
             else:
-                self._report(tr("compiling: {percent}%, about {time} left", percent=percent, time=time_text(left)))
+                self._report(tr("compiling: {percent}%, about {time} left", percent=percent, time=duration(left)))
 
     def close(self) -> float:
         if self._bar is not None:
             self._bar.close()
         return time.monotonic() - self._begin
-
-
-def time_text(seconds: float) -> str:
-    """Return a duration for people: 40 s, 2 min."""
-    if seconds < 90.0:
-        return tr("{n} s", n=f"{max(seconds, 1.0):.0f}")
-    return tr("{n} min", n=f"{seconds / 60.0:.0f}")

@@ -18,11 +18,12 @@ from yomi import children
 from yomi.language import tr
 from yomi.native import jit
 from yomi.native.cache_folder import COMPLETE, locked, write_json
-from yomi.native.compile_progress import Display, Progress, time_text
+from yomi.native.compile_progress import Display, Progress
 from yomi.native.errors import CompileError
 from yomi.native.jit import CACHE_DIRECTORY, CHOICE, IS_PLAIN, PACKAGED, kernel_facts, kernel_key
 from yomi.native.kernel_groups import GROUPS, NAMES
 from yomi.native.levels import NATIVE, ROOT, SETTING
+from yomi.time_left import duration
 
 # Otherwise numba would compile at the first call: half a minute in the middle of a move. Each compiled group
 # (yomi.native.kernel_groups) has a mark in the cache, so that later starts return at once.
@@ -134,7 +135,7 @@ def _compile(what: str, groups: Sequence[str], report: Callable[[str], None]) ->
         raise CompileError(
             f"compiling failed: no kernels of {', '.join(left)} found, expected them in {CACHE_DIRECTORY}"
         )
-    report(tr("compiled in {time}; kept in {folder}", time=time_text(seconds), folder=CACHE_DIRECTORY))
+    report(tr("compiled in {time}; kept in {folder}", time=duration(seconds), folder=CACHE_DIRECTORY))
 
 
 def _processors() -> int:

@@ -54,8 +54,8 @@ class Recorder(dict[str, str]):
 def literals() -> set[str]:
     """Return the literals in calls of `tr` and `counted`."""
     found = set()
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*.py")):
+    for paths in ((ROOT / "yomi").glob("*.py"), *((ROOT / folder).rglob("*.py") for folder in FOLDERS)):
+        for path in sorted(paths):
             source = path.read_text("utf-8")
             if "yomi.language" in source:
                 found |= set(_literals(ast.parse(source)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ from yomi.language import tr
 from yomi.nets.errors import NetworkError, printable
 from yomi.nets.files import check_file, check_folder
 from yomi.nets.settings import OptionError
+from yomi.time_left import TimeLeft, duration
 
 if TYPE_CHECKING:
     from yomi.engine.cluster import ClusterOptions
@@ -147,11 +149,13 @@ def run(args: argparse.Namespace) -> int:
     reviewers = Reviewers(args)
     folder = jobs[0].folder if args.record or args.plot or args.html else jobs[0].path.parent
     journal = ReviewJournal(folder, _settings(args))
-    outcome = Outcome(journal, jobs)
+    outcome, time_left = Outcome(journal, jobs), TimeLeft()
     try:
         with ended_by_a_signal():
             for number, job in enumerate(jobs, 1):
                 review_file(job, reviewers, args, outcome, f"{number}/{len(jobs)}" if len(jobs) > 1 else "")
+                if left := time_left.measure(time.monotonic(), outcome.fresh, len(jobs) - number):
+                    say(tr("{done} of {n} records: about {time} left", done=number, n=len(jobs), time=duration(left)))
     except BaseException as error:
         if outcome.reviewed:  # otherwise the file of an earlier run is worth more
             write_json(args.json, outcome)
@@ -386,8 +390,10 @@ def review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcom
             files = GameFiles(job, name, args, outcome)
             with Bars(f"{count} {printable(name)}".strip(), files) as bars:
                 known = KnownPositions() if outcome.journal is None else outcome.journal.game(job.path, number)
+                is_fresh = not known.found
                 annotated = reviewer.review(record, bars, known, plan)
             files.publish(annotated)
+            outcome.fresh += is_fresh and number == len(records)
             if args.quiz and not args.html:
                 outcome.quizzes.append((name, annotated))
             outcome.reviewed.append({"file": str(job.path), "number": number, **annotated.review.to_json()})

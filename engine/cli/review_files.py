@@ -44,6 +44,7 @@ class Outcome:
     speeds: dict[str, float] = field(default_factory=dict)  # Visits per second by game; 0 if depth is the only limit
     reviewed: list[dict[str, Any]] = field(default_factory=list)
     broken: int = 0
+    fresh: int = 0  # files of which no earlier run has searched a position: these show the speed
     written: set[Path] = field(default_factory=set)
     engine: str = ""
     """The evaluator of the last record."""
@@ -77,15 +78,14 @@ class Bars(Progress):
         self._name, self._files = name, files
         self._bar: Any = None
 
-    def begin(self, scan: int, positions: int) -> None:
-        from tqdm import tqdm
+    def begin(self, scan: int, positions: int, known: int) -> None:
+        from yomi.engine.cli.bars import Bar
 
         self.close()
         first, later = tr("{name}, first pass", name=self._name), tr("{name}, unclear positions", name=self._name)
         text = {FIRST: first, FULL: self._name}.get(scan, later)
-        self._bar = tqdm(
-            total=positions, desc=text, unit="手" if is_japanese() else "move", mininterval=0.5, file=sys.stderr
-        )
+        unit = "手" if is_japanese() else "move"
+        self._bar = Bar(total=positions, initial=known, desc=text, unit=unit, mininterval=0.5, file=sys.stderr)
 
     def tick(self) -> None:
         self._bar.update()

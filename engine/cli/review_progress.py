@@ -20,6 +20,7 @@ from yomi.engine.review import Candidate, Opinion, ReviewError, shown_limit
 from yomi.engine.review_scans import FULL, KEPT_VISITS, Judgement, KnownPositions, limit_text
 from yomi.language import counted, tr
 from yomi.nets.models import FAST, FOR_SPEED
+from yomi.time_left import duration
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -176,13 +177,3 @@ def _offer(game: Game[Any, Any], options: Options) -> str:
     fast = network_file(dataclasses.replace(options, net=FAST), game.name)
     is_faster = game.name in FOR_SPEED and network_file(options, game.name) != fast
     return tr("; --net fast is faster, but weaker") if is_faster else tr("; fewer --visits are faster")
-
-
-def duration(seconds: float) -> str:
-    """Return a time with no more digits than an estimate has."""
-    if seconds < 60:
-        return tr("{n} s", n=max(1, round(seconds)))
-    if seconds < 5400:
-        return tr("{n} min", n=round(seconds / 60))
-    hours = seconds / 3600
-    return tr("{n} h", n=f"{hours:.1f}" if hours < 10 else round(hours))

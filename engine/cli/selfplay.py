@@ -147,7 +147,7 @@ def open_series(args: argparse.Namespace) -> Series[Any]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tqdm import tqdm
+    from yomi.engine.cli.bars import Bar
 
     check_counts(args, games=1)
     check_folder(args.out)
@@ -158,7 +158,7 @@ def run(args: argparse.Namespace) -> int:
     files = Files(args.out, series.recorder.row_bytes)
     try:
         with ended_by_a_signal():
-            for number in tqdm(range(args.games), unit="game", file=sys.stderr):
+            for number in Bar(range(args.games), unit="game", file=sys.stderr):
                 game = series.play(number)
                 files.write(game.files)
                 winners[game.ended.winner] += 1

@@ -14,6 +14,7 @@ from yomi.engine.cli.merge import kind_of
 from yomi.engine.cli.output import echo
 from yomi.engine.cli.parser import CliError
 from yomi.engine.jobs import RUN_NAME, Run, Task, check_parts, part_folders, read_run
+from yomi.time_left import duration
 
 USAGE = "yomi status FOLDER [FOLDER ...] [--html FILE]"
 EPILOG = """\
@@ -100,8 +101,6 @@ def _changed(folder: Path) -> float:
 
 def status_text(shares: Sequence[_Share], now: float) -> str:
     """Return the status of a run, or of all its parts, for the terminal. `now` is in Unix seconds."""
-    from yomi.engine.cli.review_progress import duration
-
     run = shares[0].run
     starts = [start for share in shares for start in share.run.starts]
     machines = dict.fromkeys(f"{start.machine['host']} ({start.machine.get('cpu')})" for start in starts)

@@ -125,14 +125,14 @@ def _note_start(trainer: Trainer, *, accept_changed: bool) -> None:
 
 def _train_to(trainer: Trainer, last: int) -> int:
     """Train to a step with a progress bar. Return the number of the signal that stopped it, or 0."""
-    from tqdm import tqdm
+    from yomi.engine.cli.bars import Bar
 
     print(
         f"{trainer.config.name}: {trainer.network.count():,} parameters, {trainer.source.positions:,} positions, "
         f"{trainer.source.epoch_batches:,} batches an epoch, on {trainer.device}, from step {trainer.step} to {last}",
         file=sys.stderr,
     )
-    with tqdm(total=last, initial=trainer.step, unit="step", file=sys.stderr) as bar:
+    with Bar(total=last, initial=trainer.step, unit="step", file=sys.stderr) as bar:
 
         def progress(step: int, values: dict[str, float]) -> None:
             shown = {name: f"{value:.3f}" for name, value in sorted(values.items()) if name in ("policy", "value")}

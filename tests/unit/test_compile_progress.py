@@ -18,9 +18,10 @@ from yomi.engine.cli.main import main
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import Options, Value
 from yomi.native import compile_progress, precompile
-from yomi.native.compile_progress import Display, Progress, TimeLeft
+from yomi.native.compile_progress import Display, Progress
 from yomi.native.kernel_groups import NAMES
 from yomi.nets.models import FOR_ALPHA_BETA, default_network, network_of_levels
+from yomi.time_left import TimeLeft, duration
 
 
 class Clock:
@@ -115,11 +116,12 @@ def test_a_terminal_gets_a_bar_that_never_goes_back(clock: Clock, monkeypatch: p
 
 
 def test_times_are_short() -> None:
-    assert [compile_progress.time_text(seconds) for seconds in (0.0, 40.4, 89.0, 150.0)] == [
+    assert [duration(seconds) for seconds in (0.0, 40.4, 89.0, 150.0, 5400.0)] == [
         "1 s",
         "40 s",
-        "89 s",
+        "1 min",
         "2 min",
+        "1.5 h",
     ]
 
 

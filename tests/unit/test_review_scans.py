@@ -7,6 +7,7 @@ import io
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -15,6 +16,7 @@ from tests.fakes.player import FakePlayer
 from tests.looping import looped
 from tests.unit.reviews import CSA, SGF, Ticks, fake_reviewers, judged_game, make_folder, shogi_review
 from yomi import language
+from yomi.engine.cli.bars import Bar
 from yomi.engine.cli.games import GAMES, SHOGI
 from yomi.engine.cli.main import main
 from yomi.engine.cli.quiz import ask_problems, judge
@@ -53,7 +55,7 @@ class Scans(Ticks):
         self.scans: list[tuple[int, int]] = []
         self.files: dict[str, bytes] = {}
 
-    def begin(self, scan: int, positions: int) -> None:
+    def begin(self, scan: int, positions: int, known: int) -> None:
         self.scans.append((scan, positions))
 
     def first_pass(self, annotated: Any) -> None:
@@ -289,7 +291,8 @@ def test_a_speed_comes_from_searches_that_are_long_enough(monkeypatch: pytest.Mo
         return options.visits
 
     monkeypatch.setattr("yomi.engine.review_scans.time.monotonic", lambda: now[0])
-    assert speed_of(search, Options(visits=10**6)) == pytest.approx(8 / 4.1008)
+    assert speed_of(search, Options(visits=10**6)) == pytest.approx(2048 / 0.2148)  # kernels were loaded for 4.1 s
+    assert searched == [8, 2, 8, 32, 128, 512, 2048]
     searched[:] = [0]
     assert speed_of(search, Options(visits=10**6)) == pytest.approx(2048 / 0.2148)
     assert searched == [0, 8, 32, 128, 512, 2048]
@@ -298,6 +301,36 @@ def test_a_speed_comes_from_searches_that_are_long_enough(monkeypatch: pytest.Mo
     searched[:] = [0]
     assert speed_of(search, Options(visits=100, seed=1)) == pytest.approx(32 / 0.0132)
     assert searched == [0, 8, 32]
+    searched.clear()
+    assert speed_of(search, Options(visits=100, seed=1)) == pytest.approx(32 / 0.0132)  # 4.1 s change nothing
+    assert searched == [8, 32]
+
+
+def test_a_slow_network_is_measured_with_few_visits(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, searched = [0.0], list[int]()
+
+    def search(options: Options) -> int:
+        searched.append(options.visits or 0)
+        now[0] += 1.0 + 0.5 * searched[-1]
+        return searched[-1]
+
+    monkeypatch.setattr("yomi.engine.review_scans.time.monotonic", lambda: now[0])
+    assert speed_of(search, Options(visits=100)) == 1.0
+    assert searched == [8, 2]
+
+
+def test_a_bar_tells_the_time_left_by_the_positions_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first position is slow; the positions that an interrupted review has left tell nothing."""
+    now = [0.0]
+    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
+    bar, shown = Bar(total=100, initial=40, file=io.StringIO(), mininterval=0.0), list[str]()
+    for seconds, positions in ((0, 0), (10, 1), (12, 4), (14, 5), (16, 2), (18, 2), (20, 1), (22, 6), (24, 6), (25, 0)):
+        now[0] = float(seconds)
+        bar.update(positions)
+        shown.append(str(bar).rsplit("<")[1].split(",")[0])
+    # Kept, first, and 2 s; from here the speed since the first: 9 in 4 s, 11 in 6 s, 13 in 8 s, 14 in 10 s, ...
+    assert shown == ["?", "?", "?", "00:22", "00:26", "?", "?", "00:23", "00:17", "00:16"]
+    bar.close()
 
 
 def test_alpha_beta_counts_nodes() -> None:
@@ -340,6 +373,19 @@ def test_a_review_begins_with_its_time_and_searches_as_without(
     lines = [line for line in capsys.readouterr().err.splitlines() if " each: about " in line]
     # Of Go by 100 visits, and of shogi by nodes of alpha-beta.
     assert [line.split()[1:4:2] for line in lines] == [["4", "100"], ["11", "100,000"]]
+
+
+def test_the_time_of_the_other_records_follows_those_of_this_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_reviewers(monkeypatch)
+    for name in "abcde":
+        (tmp_path / f"{name}.sgf").write_text(SGF)
+    ends = iter((100.0, 110.0, 160.0, 310.0, 311.0))  # the first loads kernels, the others become slower
+    monkeypatch.setattr("yomi.engine.cli.review.time", SimpleNamespace(monotonic=lambda: next(ends)))
+    assert main(["review", str(tmp_path)]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if " left" in line]
+    assert lines == ["yomi: 2 of 5 records: about 30 s left", "yomi: 3 of 5 records: about 1 min left"]
 
 
 # -- problems ------------------------------------------------------------------------------------------------------
