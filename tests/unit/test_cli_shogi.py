@@ -71,7 +71,7 @@ def test_a_game_in_the_terminal(tmp_path: Path) -> None:
     assert "not a move: 'x', expected USI (7g7f), CSA (7776FU) or Japanese" in text
     assert "cannot undo: no move has been played" in text
     assert "75.0%" in text
-    assert "16 playouts" in text
+    assert "16 nodes" in text
     assert "the win cannot be declared here" in text
     assert "expected a file name after save" in text
     assert "ending in '.txt': expected one of .csa" in text

@@ -53,7 +53,7 @@ def test_a_file_goes_before_a_name_and_dot_slash_is_always_a_file(
         ),
         ("gtp --value-net fst", ("--value-net fst: no such file", "did you mean fast?")),
         ("net info yomi-go-b6c69", ("yomi-go-b6c69: no such file", "did you mean yomi-go-b6c96?")),
-        ("net info fast", ("fast: no such file", "expected a network's file, or the name ")),
+        ("net info fats", ("fats: no such file", "expected a network's file, or the name ")),
         (
             "dataset play go --teacher yomi-go-b6 --size 9 --positions 1 --out x",
             ("yomi-go-b6: no such file", "expected a network's file, or the name fast or "),
