@@ -381,14 +381,15 @@ def review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcom
             options = reviewers.options[game.name]
             is_first = game.name not in outcome.speeds
             if is_first:
-                outcome.speeds[game.name] = _speed(reviewer, record, options)
+                has_limit = {options.visits, options.playouts, options.seconds} != {None}  # besides depth
+                outcome.speeds[game.name] = reviewer.visits_per_second(record) if has_limit else 0.0
                 if options.seed is not None:  # the measurement has drawn random numbers
                     reviewer = reviewers.renew(game, job.path)
             plan = _plan(args, options, outcome.speeds[game.name], reviewer.length(record))
             if is_first:
                 _print_estimate(game, options, reviewer, records, job, outcome, plan)
             files = GameFiles(job, name, args, outcome)
-            with Bars(f"{count} {printable(name)}".strip(), files) as bars:
+            with contextlib.closing(Bars(f"{count} {printable(name)}".strip(), files)) as bars:
                 known = KnownPositions() if outcome.journal is None else outcome.journal.game(job.path, number)
                 is_fresh = not known.found
                 annotated = reviewer.review(record, bars, known, plan)
@@ -404,12 +405,6 @@ def review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcom
         outcome.broken += 1
         outcome.reviewed.append({"file": str(job.path), "error": text})
         say(tr("error: {text}", text=text))
-
-
-def _speed(reviewer: Reviewer, record: Any, options: Options) -> float:
-    """Return the measured visits per second, or 0 if depth is the only limit."""
-    limits = (options.visits, options.playouts, options.seconds)
-    return 0.0 if all(limit is None for limit in limits) else reviewer.visits_per_second(record)
 
 
 def _plan(args: argparse.Namespace, options: Options, speed: float, positions: int) -> Plan:

@@ -99,12 +99,6 @@ class Bars(Progress):
             self._bar.close()
             self._bar = None
 
-    def __enter__(self) -> Bars:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class GameFiles:
     """The files of a game: written after the first pass, and again at the end."""

@@ -212,25 +212,11 @@ def _skip(text: str, place: int) -> int:
 # -- from nodes to a record ------------------------------------------------------------------------------------------
 
 
-def read_sgf(data: bytes | str) -> GameRecord:
-    """Read the first game of SGF data; for encodings see `decode_sgf`.
+def each_sgf_game(data: bytes | str) -> Iterator[GameRecord | SgfError]:
+    """Yield each game of a file, or the error that prevents reading it; at least one. For encodings see `decode_sgf`.
 
     Broken text is read as far as possible, with a note for each fault. A TM that is not a number is kept in `other`;
-    such a HA is dropped.
-
-    Raises:
-        SgfError: not SGF, not Go, or a board that is not from 2x2 to 19x19.
-    """
-    found = next(each_sgf_game(data))
-    if isinstance(found, SgfError):
-        raise found
-    return found
-
-
-def each_sgf_game(data: bytes | str) -> Iterator[GameRecord | SgfError]:
-    """Yield each game of a file, or the error that prevents reading it; at least one.
-
-    A game without an end stops at the next root, which its first property distinguishes from a variation.
+    such a HA is dropped. A game without an end stops at the next root, which its first property tells from a variation.
     """
     text, notes = (data, []) if isinstance(data, str) else decode_sgf(data)
     start = find_game(text)

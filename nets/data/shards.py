@@ -18,7 +18,7 @@ import mmap
 import os
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -266,18 +266,27 @@ def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays)
     return Shard(folder / name, split, size, rows, crc)
 
 
-def check_sizes(dataset: Dataset, kind: str, size: int) -> None:
-    """Check that all rows fit a network of board size `size`; 0 stands for any.
+def check_rows(dataset: Dataset, kind: str, features: str, size: int) -> None:
+    """Check that all rows fit a network of these features and of board size `size` (0: any). Raises NetworkError."""
+    found = dataset.manifest.feature_set
+    if found != features:
+        raise NetworkError(
+            f"{dataset.folder}: feature set {found} found, expected {features} for network {kind}: "
+            "set another network.kind, or use other rows"
+        )
+    for side in sorted({shard.size for shard in dataset.shards if shard.rows} - {size} if size else ()):
+        raise NetworkError(
+            f"{dataset.folder}: rows of {side}x{side} boards found, expected {size}x{size} for network {kind}: "
+            f"set network.board_size = {side}, or use other rows"
+        )
 
-    Raises:
-        NetworkError: rows of another board size.
-    """
-    for found in sorted({shard.size for shard in dataset.shards if shard.rows}):
-        if size not in (0, found):
-            raise NetworkError(
-                f"{dataset.folder}: rows of {found}x{found} boards found, expected {size}x{size} for network {kind}: "
-                f"set network.board_size = {found}, or use other rows"
-            )
+
+def check_columns(datasets: Sequence[Dataset], needed: Mapping[str, str]) -> None:
+    """Check that some rows have the columns without which settings do nothing, by setting. Raises NetworkError."""
+    found = {path.stem for dataset in datasets for shard in dataset.shards for path in shard.path.glob("*.npy")}
+    for setting in (each for each in needed if needed[each] not in found):
+        why = f"rows without {needed[setting]} found, expected it for {setting}: remove that setting, or use other rows"
+        raise NetworkError(f"{', '.join(str(dataset.folder) for dataset in datasets)}: {why}")
 
 
 def widths(features: FeatureSet, size: int) -> dict[str, int]:

@@ -125,6 +125,10 @@ class LossConfig:
     # fmt: on
 
 
+# Columns of the rows that losses compare with, if they have another name
+LABELS = {"policy": "policy_moves", "score": "lead", "points": "ownership"}
+
+
 @dataclass(frozen=True)
 class TeacherConfig:
     """A network whose inner maps are learned besides the labels (FitNets, Romero et al. 2015)."""
@@ -158,6 +162,16 @@ class Config:
         record = dataclasses.asdict(self)
         del record["folder"]
         return record
+
+    def needed_columns(self) -> dict[str, str]:
+        """Return the columns without which settings do nothing, by setting. Defaults are made for all rows."""
+        plain = vars(LossConfig())
+        chosen = {name: weight for name, weight in vars(self.loss).items() if weight not in (0.0, plain[name])}
+        names = {name: LABELS.get(name, name.removesuffix("_error")) for name in chosen if name != "hints"}
+        needed = {f"loss.{name} = {chosen[name]}": column for name, column in names.items()}
+        if self.data.search_value:
+            needed[f"data.search_value = {self.data.search_value}"] = "search_value"
+        return needed | ({"data.symmetries = stored": "symmetry"} if self.data.symmetries == "stored" else {})
 
 
 def read_config(path: Path, sets: Sequence[str] = ()) -> Config:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from yomi.nets.data.batches import Batch, BatchSource, Reader, Source
 from yomi.nets.data.metrics import NAMES, Table
-from yomi.nets.data.shards import check_sizes, open_dataset
+from yomi.nets.data.shards import check_columns, check_rows, open_dataset
 from yomi.nets.definitions.base import Network
 from yomi.nets.definitions.catalog import first_network
 from yomi.nets.definitions.export import export_file
@@ -122,11 +122,11 @@ class Trainer:
         torch.manual_seed(settings.seed)
         self.network: Network = first_network(config)
         self.weights = losses.loss_weights(config, self.network)
-        self._check(source, "source" if self._given else str(datasets[0].folder))
         for dataset in datasets:
-            check_sizes(dataset, config.kind, self.network.board_size)
-        if self.tests is not None:
-            self._check(self.tests, str(datasets[0].folder))
+            check_rows(dataset, config.kind, self.network.feature_set, self.network.board_size)
+        if not self._given:
+            check_columns(datasets, config.needed_columns())
+        self._check(source)
         self.source: Source = source
         self.begun = 0  # the step with the source's first batch
         self.network.to(self.device, memory_format=torch.channels_last)
@@ -154,13 +154,13 @@ class Trainer:
         Raises:
             NetworkError: it has other features.
         """
-        self._check(source, "source")
+        self._check(source)
         self.source, self.begun = source, self.step
 
-    def _check(self, source: Source, name: str) -> None:
+    def _check(self, source: Source) -> None:
         if source.features.name != self.network.feature_set:
             raise NetworkError(
-                f"{name}: feature set {source.features.name} found, "
+                f"source: feature set {source.features.name} found, "
                 f"expected {self.network.feature_set} for network {self.config.kind}"
             )
 

@@ -3,6 +3,7 @@
 import errno
 import importlib.util
 import json
+import re
 import signal
 from importlib import resources
 from pathlib import Path
@@ -21,9 +22,10 @@ from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import to_sgf
-from yomi.nets.data.shards import check_sizes, open_dataset
+from yomi.nets.data.shards import check_columns, check_rows, open_dataset
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.write import write_network
+from yomi.nets.training.config import read_config
 
 CONFIG = """
 [network]
@@ -222,7 +224,32 @@ def test_a_full_disk_names_the_checkpoint(
 
 def test_rows_of_another_size_are_refused(made: Path) -> None:
     dataset = open_dataset(made / "set")
-    check_sizes(dataset, "go", 0)
-    check_sizes(dataset, "cosumi-residual", 7)
+    features = dataset.manifest.feature_set
+    check_rows(dataset, "go", features, 0)
+    check_rows(dataset, "cosumi-residual", features, 7)
     with pytest.raises(NetworkError, match=r"set: rows of 7x7 boards found, expected 19x19 .* network\.board_size = 7"):
-        check_sizes(dataset, "cosumi-residual", 19)
+        check_rows(dataset, "cosumi-residual", features, 19)
+
+
+def test_rows_of_other_planes_are_refused(made: Path) -> None:
+    expected = f"{made / 'set'}: feature set katago-v7 found, expected cosumi-3 for network cosumi-residual: set "
+    with pytest.raises(NetworkError, match=re.escape(expected)):
+        check_rows(open_dataset(made / "set"), "cosumi-residual", "cosumi-3", 7)
+
+
+def test_settings_of_labels_that_no_row_has_are_refused(made: Path) -> None:
+    datasets = [open_dataset(made / "set")]
+
+    def check(*sets: str) -> None:
+        check_columns(datasets, read_config(made / "go.toml", sets).needed_columns())
+
+    check()
+    check("loss.lead=0.5", "loss.ownership=0.0", "loss.points=0.3")
+    for setting, column in (
+        ("data.search_value = 0.5", "search_value"),
+        ("loss.short_value_error = 0.1", "short_value"),
+        ("data.symmetries = stored", "symmetry"),
+    ):
+        text = f"{made / 'set'}: rows without {column} found, expected it for {setting}: remove that setting, or use "
+        with pytest.raises(NetworkError, match=re.escape(text)):
+            check(setting.replace(" ", "").replace("stored", "'stored'"))

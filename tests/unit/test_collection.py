@@ -10,12 +10,12 @@ import pytest
 
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
+from tests.sgf import read_sgf
 from yomi.engine.cli.games import GO, SHOGI
 from yomi.engine.cli.main import main
 from yomi.engine.cli.selfplay import Series
 from yomi.engine.go import record_files
 from yomi.engine.go.learning import GoRecorder
-from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.learning.rows import Collection
 from yomi.engine.options import Options
 from yomi.engine.shogi.records.csa import read_csa

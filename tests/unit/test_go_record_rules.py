@@ -6,11 +6,11 @@ import pytest
 
 import yomi
 from tests.looping import looped
+from tests.sgf import read_sgf
 from yomi.engine.go.points import square
 from yomi.engine.go.record_files import each_record
 from yomi.engine.go.review import load
 from yomi.engine.go.sgf import GameRecord
-from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.review import ReviewError
 from yomi.native.go.board import PASS
 

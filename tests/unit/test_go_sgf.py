@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sgfmill import sgf, sgf_grammar
 
 from tests.looping import looped
+from tests.sgf import read_sgf
 from tests.shared_data import shared_path
 from tests.unit.go_boards import drawing_of, play_all, points
 from yomi import __version__
@@ -23,7 +24,7 @@ from yomi.engine.go.record_files import load_board, load_record, load_records
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.scoring import result_in_words
 from yomi.engine.go.sgf import GameRecord, Node, SgfError, record_of, to_sgf
-from yomi.engine.go.sgf_reader import GameParser, each_sgf_game, read_sgf
+from yomi.engine.go.sgf_reader import GameParser, each_sgf_game
 from yomi.native.go.board import BLACK, EMPTY, PASS, WHITE
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.player import FakePlayer
+from tests.sgf import read_sgf
 from tests.unit.command_lines import play_with
 from tests.unit.test_go_game import take_kos_once_around, three_kos
 from yomi.engine.cli.games import GO
@@ -19,7 +20,6 @@ from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.learning import GoRecorder
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.native.go.board import BLACK, PASS

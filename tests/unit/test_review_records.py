@@ -18,6 +18,7 @@ import pytest
 from sgfmill.sgf import Sgf_game
 
 from tests.fakes.player import FakePlayer
+from tests.sgf import read_sgf
 from tests.unit.reviews import (
     CSA,
     SGF,
@@ -41,7 +42,6 @@ from yomi.engine.go.review import GoReviewer
 from yomi.engine.go.reviewed_record import annotate
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import to_sgf
-from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.options import Options
 from yomi.engine.pages.review import page_data
 from yomi.engine.players.request import Decision, Request

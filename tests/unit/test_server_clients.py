@@ -15,10 +15,10 @@ from tests.fakes.clients import Running
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
 from tests.fakes.proxy import Proxy
 from tests.fakes.seats import FakeGoSeat, FakeShogiSeat
+from tests.sgf import read_sgf
 from tests.waiting import wait_until
 from yomi.engine.go.cgos import client as cgos_client
 from yomi.engine.go.cgos.game import GoReply
-from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.players.request import Decision
 from yomi.engine.servers import client, connection
 from yomi.engine.servers.game import GaveUpError
