@@ -216,7 +216,7 @@ def each_sgf_game(data: bytes | str) -> Iterator[GameRecord | SgfError]:
     """Yield each game of a file, or the error that prevents reading it; at least one. For encodings see `decode_sgf`.
 
     Broken text is read as far as possible, with a note for each fault. A TM that is not a number is kept in `other`;
-    such a HA is dropped. A game without an end stops at the next root, which its first property tells from a variation.
+    such a HA is dropped. A game without an end ends at the next root. Its first property shows that it is no variation.
     """
     text, notes = (data, []) if isinstance(data, str) else decode_sgf(data)
     start = find_game(text)
