@@ -35,7 +35,7 @@ def test_records_of_both_games(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "yomi: error: " in done.stderr
-    assert "broken.kif: line 2" in done.stderr
+    assert "broken.kif: no move was understood: line 2" in done.stderr
     assert "Traceback" not in done.stderr
     found = {Path(each["file"]).name: each for each in json.loads(report.read_text())}
     assert set(found) == {"go.sgf", "shogi.usi", "mate.sfen", "broken.kif"}
