@@ -38,7 +38,7 @@ UNTAUGHT_MISC = -1.75
 # KataGo weighs playouts by the last two, the short-term errors (`computeWeightFromNNOutput`). These constants mean 0.2
 # of win minus loss and 2.2 points, with which a playout has a weight of about 1.
 UNTAUGHT_HALVED_MISC = -1.42
-DEFAULT_BLOCKS = 6
+DEFAULT_BLOCKS, DEFAULT_POOLING = 6, (2, 4)
 
 
 class GoNetwork(Network):
@@ -52,7 +52,7 @@ class GoNetwork(Network):
         blocks: int = DEFAULT_BLOCKS,
         channels: int = 96,
         pooled: int = 0,
-        pooling_blocks: Sequence[int] | None = None,
+        pooling_blocks: Sequence[int] = DEFAULT_POOLING,
         trunk: Sequence[Mapping[str, Any]] = (),
         head: int = 32,
         value_head: int = 0,
@@ -70,7 +70,7 @@ class GoNetwork(Network):
             blocks: number of residual blocks.
             channels: channels of the trunk.
             pooled: channels that a pooling block pools; 0: a third of `channels`.
-            pooling_blocks: indexes of the blocks that pool; None: every second block from block 2 on, but not the last.
+            pooling_blocks: indexes of the blocks that pool. If left out: every second block from 2 on, but not the last.
             trunk: descriptions of other blocks (`make_blocks`), in place of `blocks`, `pooled` and `pooling_blocks`.
             head: channels of each head's first convolution.
             value_head: channels of the value head's, if they differ; 0: `head`.
@@ -97,7 +97,7 @@ class GoNetwork(Network):
                 raise NetworkError(f"{name} = {value!r} found, expected one of {', '.join(map(str, known))}")
         if not trunk:
             trunk = _residual_blocks(blocks, channels, pooled, pooling_blocks)
-        elif (blocks, pooled, pooling_blocks) != (DEFAULT_BLOCKS, 0, None):
+        elif (blocks, pooled, tuple(pooling_blocks)) != (DEFAULT_BLOCKS, 0, DEFAULT_POOLING):
             raise NetworkError("trunk found beside blocks, pooled or pooling_blocks, expected it or them")
         style = Style(norm, activation)
         act = ACTIVATIONS[activation]
@@ -207,11 +207,9 @@ class GoNetwork(Network):
         return scales * (softplus(raw) if self.version < 14 else softplus(raw / 2.0) ** 2)
 
 
-def _residual_blocks(
-    blocks: int, channels: int, pooled: int, pooling_blocks: Sequence[int] | None
-) -> list[dict[str, Any]]:
+def _residual_blocks(blocks: int, channels: int, pooled: int, pooling_blocks: Sequence[int]) -> list[dict[str, Any]]:
     pooled = pooled or max(1, channels // 3)
-    if pooling_blocks is None:
+    if pooling_blocks is DEFAULT_POOLING:  # left out: a list of the user's is another object
         pooling_blocks = range(2, blocks - 1, 2)
     if not 0 < pooled < channels or any(not 0 <= index < blocks for index in pooling_blocks):
         raise NetworkError(
