@@ -70,7 +70,8 @@ class GoNetwork(Network):
             blocks: number of residual blocks.
             channels: channels of the trunk.
             pooled: channels that a pooling block pools; 0: a third of `channels`.
-            pooling_blocks: indexes of the blocks that pool. If left out: every second block from 2 on, but not the last.
+            pooling_blocks: indexes of the blocks that pool. If left out: every second block from 2 on, but not the
+                last.
             trunk: descriptions of other blocks (`make_blocks`), in place of `blocks`, `pooled` and `pooling_blocks`.
             head: channels of each head's first convolution.
             value_head: channels of the value head's, if they differ; 0: `head`.
