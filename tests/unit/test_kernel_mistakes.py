@@ -64,8 +64,8 @@ def test_the_line_that_was_edited_is_named(line: str, said: str, tmp_path: Path)
     ignored = shutil.ignore_patterns("__pycache__", "go", "shogi", "tree", "forward", "datasets", "cuda")
     package = tmp_path / "yomi"
     shutil.copytree(warmup.ROOT / "native", package / "native", ignore=ignored)
-    for name in ("__init__.py", "children.py", "errors.py", "language.py"):
-        shutil.copy(warmup.ROOT / "yomi" / name, package)
+    for path in (warmup.ROOT / "yomi").glob("*.py"):
+        shutil.copy(path, package)
     source = package / "native" / "edited.py"
     text = KERNELS.replace(LINE, line)
     source.write_text(text)
