@@ -12,7 +12,6 @@ from tests.unit.shogi_boards import walk
 from yomi.engine.records import CENTIPAWNS, usi_centipawns
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits, SearchReport
-from yomi.engine.shogi import alphabeta
 from yomi.engine.shogi.alphabeta import AlphaBetaSearch, _Line, winrate_of
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
@@ -413,27 +412,29 @@ def test_a_king_tries_where_the_rule_says_so(network: NnueNetwork) -> None:
         assert search.run(Limits(visits=500)).proven == -proven
 
 
-@pytest.mark.parametrize("limit", [0, 2**40])
-def test_only_a_large_table_that_was_used_is_replaced(
-    network: NnueNetwork, limit: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Writing zeros to gigabytes takes a second of the first move's clock."""
-    monkeypatch.setattr(alphabeta, "QUICKLY_CLEARED", limit)
+def test_a_used_table_is_cleared_in_place(network: NnueNetwork) -> None:
+    """A new table's pages come from the system one by one: a search with 1 GiB had half of its nodes a second."""
     search = search_of(network)
-    search.time_batches()
     table = search._table
-    search.clear()
-    search.set_position(ShogiGame(), keep_tree=False)
-    assert search._table is table
+    search.set_position(ShogiGame())
     first = search.run(Limits(visits=500))
     assert table.any()
     search.clear()
-    assert (search._table is table) == (limit > 0)
-    assert not search._table.any()
+    assert search._table is table
+    assert not table.any()
     assert not search._workers[0]._data.by_move.any()
     search.set_position(ShogiGame())
     again = search.run(Limits(visits=500))
     assert [move.pv for move in again.moves] == [move.pv for move in first.moves]
+
+
+def test_a_table_that_is_empty_costs_the_clock_nothing(network: NnueNetwork) -> None:
+    search = search_of(network)
+    search.time_batches()
+    search._table[0, 0] = 1  # what a second clearing would remove
+    search.clear()
+    search.set_position(ShogiGame(), keep_tree=False)
+    assert search._table[0, 0] == 1
 
 
 def test_the_timer_of_an_earlier_search_ends_no_later_one(network: NnueNetwork) -> None:
