@@ -118,7 +118,7 @@ def test_priorities() -> None:
     served = Served()
     served.send(id="run", **ENDLESS)
     assert served.analysts[0].began.wait(60)
-    for number, priority in enumerate((0, 5, -1, 5)):
+    for number, priority in enumerate((0, 5, -1, 5.0)):
         served.send(id=str(number), **QUERY | {"priority": priority})
     served.send(id="t", action="terminate", terminateId="run")
     assert [identity for identity, _, _ in turns(served.end())] == ["run", "1", "3", "0", "2"]

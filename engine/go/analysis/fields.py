@@ -40,10 +40,11 @@ class FieldError(ValueError):
 
 
 def integer(fields: Fields, name: str, low: int, high: int, message: str) -> int:
+    """Return a whole number. JSON has one kind of number: 1e9 is 1000000000."""
     value = fields[name]
-    if type(value) is not int or not low <= value <= high:
+    if type(value) not in (int, float) or not low <= value <= high or value != int(value):
         raise FieldError(name, message)
-    return value
+    return int(value)
 
 
 def real(fields: Fields, name: str, low: float, high: float, message: str) -> float:
