@@ -23,13 +23,14 @@ from yomi.bench.options import (
     all_but,
 )
 from yomi.engine.arguments import add_old_names
-from yomi.engine.cli.games import GAMES, GO, HELP, SHOGI, game_first, game_in_flags, split_game
+from yomi.engine.cli.games import HELP, game_first, game_in_flags, split_game
 from yomi.engine.cli.loading import add_options, apply_network_defaults, collect
 from yomi.engine.cli.output import plot_check, print_facts, print_table, say, write_json
 from yomi.engine.cli.parser import CliError, Parser
 from yomi.engine.options import Options
 from yomi.engine.pictures import PlotError
 from yomi.engine.players.setup import tuned
+from yomi.engine.registry import GAMES, GO, SHOGI
 from yomi.nets.files import check_file
 from yomi.nets.installation import missing_line
 

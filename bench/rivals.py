@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.parser import CliError
 from yomi.engine.clients.client import EngineError
 from yomi.engine.clients.gtp import GtpClient
@@ -21,6 +20,7 @@ from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK
 from yomi.engine.go.points import format_color
+from yomi.engine.registry import GAMES
 from yomi.engine.shogi.notation import format_usi
 
 if TYPE_CHECKING:

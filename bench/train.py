@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.cli.games import find_encoder
+from yomi.engine.registry import find_encoder
 from yomi.nets.training.config import read_config
 from yomi.nets.training.loop import Trainer
 

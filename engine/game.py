@@ -152,6 +152,36 @@ class Game(abc.ABC, Generic[G, P]):
             compile_names([self.name, *([more] if everything else []), *learned], say)
         compile_natively_later()
 
+    def prepare(self, options: Options, say: Say, *, learning: bool = False) -> None:
+        """Check the network's device, and compile missing kernels. Raises LoadingError or EvaluatorError."""
+        from yomi.engine.default_network import alpha_beta_file, has_network
+        from yomi.engine.evaluators.devices import devices_of
+        from yomi.engine.players.request import LoadingError
+        from yomi.native.errors import CompileError
+
+        on_processor = has_network(options) and devices_of(options)[0].is_cpu
+        try:
+            everything = learning or not (on_processor and self._needs_first_kernels(options))
+            alpha_beta = alpha_beta_file(options, self.name) is not None
+            self.compile(say, everything=everything, learning=learning, alpha_beta=alpha_beta)
+        except CompileError as error:
+            raise LoadingError(str(error)) from None
+
+    def _needs_first_kernels(self, options: Options) -> bool:
+        """Whether the kernels of the game's bundled networks for processors suffice."""
+        from yomi.engine.default_network import network_file
+        from yomi.nets.models import BUNDLED, default_network
+
+        own = {str(network.path) for network in BUNDLED}
+        own -= {str(default_network("shogi"))}  # this one needs a forward pass
+        is_native = options.evaluator == "auto" and options.backend in ("auto", "native")
+        return is_native and options.value_net is None and network_file(options, self.name) in (None, *own)
+
+    def load_player(self, options: Options, say: Say) -> P:
+        """Compile missing kernels, load the network and return the player, which is slow."""
+        self.prepare(options, say)
+        return self.make_player(options)
+
     # -- playing ---------------------------------------------------------------------------------------------------
 
     new_game: Callable[[Options], G]

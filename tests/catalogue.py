@@ -16,8 +16,8 @@ from yomi.engine import mistakes, play, review, terminal
 from yomi.engine.cli import doctor
 from yomi.engine.cli import main as command_line
 from yomi.engine.cli import parser as parsers
-from yomi.engine.cli.games import GAMES
 from yomi.engine.go import terminal as go_terminal
+from yomi.engine.registry import GAMES
 from yomi.engine.shogi import placement
 from yomi.engine.shogi import terminal as shogi_terminal
 from yomi.nets import settings

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_task, add_value, type_of
 from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
-from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.loading import add_options, apply_network_defaults, check, collect, prepare
+from yomi.engine.cli.games import add_flags, add_games
+from yomi.engine.cli.loading import add_options, apply_network_defaults, check, collect
 from yomi.engine.cli.match_settings import bounds
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError
@@ -27,6 +27,7 @@ from yomi.engine.matches.parts import SPRT_AND_TASK, UNIT, check_journal, done_p
 from yomi.engine.matches.results import points_of
 from yomi.engine.options import NETWORK, TABLE, SearchOptions, Value, rows_for
 from yomi.engine.records import LeftOut
+from yomi.engine.registry import GAMES
 from yomi.nets.settings import OptionError, did_you_mean
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def open_referees(
 
         return ClusterDuel(cluster, game, players, terms, games, args.at_once, say)
     for player in players:
-        prepare(game, player, learning=True)
+        game.prepare(player, say, learning=True)
     on_cpu = all(device_of(player).is_cpu for player in players)
     processes = args.processes or (usable_cores() if on_cpu else 1)
     processes = min(processes, games)

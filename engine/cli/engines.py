@@ -12,12 +12,10 @@ from yomi.engine.cli.loading import (
     add_options,
     check_limited,
     collect,
-    make_player,
     named_options,
-    prepare,
     visits_without_limit,
 )
-from yomi.engine.cli.output import set_up_logs
+from yomi.engine.cli.output import say, set_up_logs
 from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS, Options
@@ -82,7 +80,7 @@ def _run_gtp(args: argparse.Namespace) -> int:
     options = collect(args, GO)
     level = LevelSwitch(GO, options, named_options(args, GO))
     set_up_logs(options)
-    return serve(options, lambda: make_player(GO, options), level)
+    return serve(options, lambda: GO.load_player(options, say), level)
 
 
 def _add_usi(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +101,7 @@ def _run_usi(args: argparse.Namespace) -> int:
     except LineError as error:
         print(f"info string Error! {error}", flush=True)  # a graphical interface shows no stderr
         raise
-    return serve(options, lambda say: make_player(SHOGI, options, say), level)
+    return serve(options, lambda say: SHOGI.load_player(options, say), level)
 
 
 def _add_analysis(parser: argparse.ArgumentParser) -> None:
@@ -139,7 +137,7 @@ def _run_analysis(args: argparse.Namespace) -> int:
     def make() -> Sequence[GoAnalyst]:
         from yomi.engine.go.players.analyst import make_analysts
 
-        prepare(GO, settings.options)
+        GO.prepare(settings.options, say)
         return make_analysts(settings.options, count)
 
     return serve(settings, make, quit_without_waiting=args.quit_without_waiting)

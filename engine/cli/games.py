@@ -1,4 +1,4 @@
-"""The registered games, and the subcommands and flags that commands add for each."""
+"""The subcommands and flags that commands add for each game."""
 
 from __future__ import annotations
 
@@ -6,43 +6,14 @@ import argparse
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.cli.parser import CliError, sentence
 from yomi.engine.game import Game
-from yomi.engine.go.descriptor import GAME as GO
-from yomi.engine.shogi.descriptor import GAME as SHOGI
+from yomi.engine.registry import GAMES, game_of_network
 from yomi.language import tr
 
-if TYPE_CHECKING:
-    from yomi.nets.sparse import SparseEncoder
-
-__all__ = [
-    "GAMES",
-    "GO",
-    "SHOGI",
-    "add_flags",
-    "add_games",
-    "ending_fault",
-    "find_encoder",
-    "game_in_flags",
-    "game_of_network",
-    "split_game",
-    "with_game",
-]
-
-# Games by name. To add a game, insert it before `main` runs.
-GAMES: dict[str, Game[Any, Any]] = {game.name: game for game in (GO, SHOGI)}
-
-
 HELP = ("-h", "--help", "--help-all")
-
-
-def find_encoder(name: str) -> SparseEncoder | None:
-    """Return the sparse encoder of a feature set, or None if it has none."""
-    from yomi.nets.metadata import feature_set
-
-    return GAMES[feature_set(name).game].encoder(name)
 
 
 def add_games(
@@ -157,16 +128,3 @@ def game_in_flags(flags: Sequence[str]) -> str | None:
             return game.name
     networks = [values[flag] for flag in ("--net", "--teacher") if values.get(flag)]
     return game_of_network(networks[0]) if networks else None
-
-
-def game_of_network(name: str) -> str | None:
-    """Return the game of a network, or None if no file has this name (such as `none`)."""
-    from yomi.engine.default_network import named_file
-    from yomi.nets.errors import NetworkError
-    from yomi.nets.load import game_of
-
-    path = Path(named_file(name, None))
-    try:
-        return game_of(path) if path.is_file() else None
-    except NetworkError as error:
-        raise CliError(str(error)) from None

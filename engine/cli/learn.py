@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_sets, add_setting
 from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
-from yomi.engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
-from yomi.engine.cli.loading import add_options, apply_network_defaults, collect, prepare
+from yomi.engine.cli.games import add_children, add_flags, add_games
+from yomi.engine.cli.loading import add_options, apply_network_defaults, collect
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
@@ -24,6 +24,7 @@ from yomi.engine.default_network import is_bundled, named_file, network_fault
 from yomi.engine.learning.settings import LearnSettings, learn_settings, parse_growth, training_tables
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import TABLE
+from yomi.engine.registry import GAMES, find_encoder
 from yomi.nets.errors import NetworkError
 from yomi.nets.python_file import is_in_file
 from yomi.nets.run_files import ACCEPT, content_of, keep_files
@@ -144,7 +145,7 @@ def learn(
         options = apply_network_defaults(options.with_values({"net": start}), args, game).with_values(
             {"net": options.net}
         )
-    prepare(game, options, say, learning=True)
+    game.prepare(options, say, learning=True)
     loop = _make_loop(args, game, options, settings, tables, engines, say, total, on_generation)
 
     def stop() -> None:

@@ -1,4 +1,4 @@
-"""Options of command lines, and the players that commands load with them."""
+"""Options of command lines and of the files that they name."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_setting, type_of
-from yomi.engine.cli.output import say
 from yomi.engine.cli.parser import CliError
-from yomi.engine.default_network import alpha_beta_file, has_network, network_fault, network_file
+from yomi.engine.default_network import network_fault
 from yomi.engine.levels import FULL
 from yomi.engine.options import TABLE, Options, Value, read_config, rows_for
 from yomi.language import tr
-from yomi.nets.models import BUNDLED, default_network
 from yomi.nets.settings import OptionError
 
 if TYPE_CHECKING:
-    from yomi.engine.game import Game, P, Say
-    from yomi.engine.play import G
+    from yomi.engine.game import Game
 
 LIMITS = ("visits", "playouts", "seconds", "depth")
 LEFT_OUT = "left_out"  # Name of the argument that lists the options without a flag
@@ -174,35 +171,3 @@ def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | No
     if found := game.find_fault(options):
         name, text = found
         raise CliError(f"{places.get(name, TABLE[name].flag)}: {text}")
-
-
-# -- players ----------------------------------------------------------------------------------------------------------
-
-
-def make_player(game: Game[G, P], options: Options, say: Say = say) -> P:
-    """Compile missing kernels, load the network and return the player. Slow."""
-    prepare(game, options, say)
-    return game.make_player(options)
-
-
-def prepare(game: Game[Any, Any], options: Options, say: Say = say, *, learning: bool = False) -> None:
-    """Check the network's device, and compile missing kernels."""
-    from yomi.engine.evaluators.devices import devices_of
-    from yomi.engine.players.request import LoadingError
-    from yomi.native.errors import CompileError
-
-    on_processor = has_network(options) and devices_of(options)[0].is_cpu
-    try:
-        everything = learning or not (on_processor and _needs_first_kernels(options, game))
-        alpha_beta = alpha_beta_file(options, game.name) is not None
-        game.compile(say, everything=everything, learning=learning, alpha_beta=alpha_beta)
-    except CompileError as error:
-        raise LoadingError(str(error)) from None
-
-
-def _needs_first_kernels(options: Options, game: Game[Any, Any]) -> bool:
-    """Whether the kernels of the game's bundled networks for processors suffice."""
-    own = {str(network.path) for network in BUNDLED} - {str(default_network("shogi"))}  # this one needs a forward pass
-    file = network_file(options, game.name)
-    is_native = options.evaluator == "auto" and options.backend in ("auto", "native")
-    return is_native and options.value_net is None and file in (None, *own)

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
-from yomi.engine.cli.games import GAMES, game_of_network, split_game
+from yomi.engine.cli.games import split_game
 from yomi.engine.cli.match_settings import MatchSettings, add_settings, merge, read_file
 from yomi.engine.cli.output import LINE_ENDS, echo, plot_check, say
 from yomi.engine.cli.parser import CliError, Command
@@ -48,6 +48,7 @@ from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
 from yomi.engine.options import Options
 from yomi.engine.records import LeftOut
+from yomi.engine.registry import GAMES, game_of_network
 from yomi.language import tr
 from yomi.nets.errors import printable
 from yomi.nets.files import check_folder
@@ -325,10 +326,9 @@ def make_openings(
 def _policy_openings(
     game: Game[Any, Any], options: Options, moves: int, wanted: int, known: Sequence[str], say: Say
 ) -> list[str]:
-    from yomi.engine.cli.loading import make_player
     from yomi.engine.play import FirstMoves, play_game
 
-    player = make_player(game, options, say)
+    player = game.load_player(options, say)
 
     def draw() -> str:
         opening = game.new_game(options)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine.arguments import add_setting
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.parser import CliError
 from yomi.engine.jobs import Task
 from yomi.engine.matches.schedule import FORMS
 from yomi.engine.options import MAX_KOMI, TABLE
+from yomi.engine.registry import GAMES
 from yomi.nets.settings import choice, flag, load_settings, number, option, rows_of
 from yomi.nets.text import read_toml
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError
 from yomi.engine.jobs import (
@@ -23,6 +22,7 @@ from yomi.engine.jobs import (
     ranges,
     read_run,
 )
+from yomi.engine.registry import GAMES
 from yomi.nets.files import draft_folder, write_atomically
 
 USAGE = "yomi merge PART [PART ...] --out FOLDER"

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine.arguments import add_value
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, add_actions
 from yomi.engine.default_network import check_network, named_file, network_path
 from yomi.engine.options import TABLE, Options
+from yomi.engine.registry import GAMES
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import check_file, check_folder, default_cache_dir, write_atomically
 from yomi.nets.models import BUNDLED, FAST, FOR_ALPHA_BETA, FOR_LEVELS, Bundled, default_network, fast_network

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli import loading
-from yomi.engine.cli.games import GAMES, add_flags, add_games, ending_fault
-from yomi.engine.cli.loading import add_options, collect, prepare
-from yomi.engine.cli.output import set_up_logs
+from yomi.engine.cli.games import add_flags, add_games, ending_fault
+from yomi.engine.cli.loading import add_options, collect
+from yomi.engine.cli.output import say, set_up_logs
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.levels import FULL, describe_level, level_settings
 from yomi.engine.options import TABLE, Options
+from yomi.engine.registry import GAMES
 from yomi.engine.screen import is_interactive
 from yomi.engine.terminal import ENGINE, YOU, Terminal
 from yomi.language import tr
@@ -105,9 +105,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         save = file_to_save(args.save, game.save_suffixes)
     set_up_logs(options)
-    prepare(game, options)
+    game.prepare(options, say)
     begun, names = game.start_play(args, options)
-    played = game.terminal(loading.make_player(game, options), begun, args, advice_settings(options.level, game))
+    played = game.terminal(game.load_player(options, say), begun, args, advice_settings(options.level, game))
     is_draft = resumed is None and args.save == AUTO
     color = args.color or ("white" if names == (ENGINE, YOU) else "black")
     in_place = is_interactive()

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 from yomi import language
 from yomi.engine.arguments import add_task, add_value, check_counts, type_of
 from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import (
     add_options,
     check_limited,
     collect,
     file_values,
     is_given,
-    prepare,
     visits_without_limit,
 )
 from yomi.engine.cli.output import plot_check, say, set_up_logs
@@ -35,6 +33,7 @@ from yomi.engine.jobs import folder_of
 from yomi.engine.mistakes import BOTH, DEFAULT, WINRATE, Thresholds
 from yomi.engine.options import NOT_FOR_ANALYSIS
 from yomi.engine.records import read_record_bytes
+from yomi.engine.registry import GAMES
 from yomi.engine.review import ReviewError
 from yomi.engine.review_scans import FIRST_SECONDS, KnownPositions, Plan, first_visits, parse_first_pass
 from yomi.language import tr
@@ -313,7 +312,7 @@ class Reviewers:
                 )
             options = self._options(game)
             try:
-                prepare(game, options)
+                game.prepare(options, say)
                 self._made[game.name] = game.reviewer(options, path)
             except (EvaluatorError, OptionError) as error:  # ends the review, unlike an EvaluatorError of one record
                 raise CliError(str(error)) from None

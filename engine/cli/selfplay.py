@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 from yomi.engine.arguments import add_value, check_counts
-from yomi.engine.cli import loading
-from yomi.engine.cli.games import GAMES, add_flags, add_games
+from yomi.engine.cli.games import add_flags, add_games
 from yomi.engine.cli.loading import (
     add_options,
     check_limited,
     collect,
     visits_without_limit,
 )
-from yomi.engine.cli.output import echo, set_up_logs
+from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.play import Ended, G, play_game
+from yomi.engine.registry import GAMES
 from yomi.language import counted
 from yomi.nets.files import append_whole, check_folder, naming, write_atomically
 
@@ -133,7 +133,7 @@ def open_series(args: argparse.Namespace) -> Series[Any]:
     check_limited(options, game)
     set_up_logs(options)
     recorder = game.recorder(args, options)
-    player = loading.make_player(game, options)
+    player = game.load_player(options, say)
     if args.rows is None:
         return Series(game, player, recorder, None)
     from yomi.engine.learning.rows import Collection

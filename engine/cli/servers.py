@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import check_counts
-from yomi.engine.cli.games import GO, SHOGI
-from yomi.engine.cli.loading import check, make_player, user_values
+from yomi.engine.cli.loading import check, user_values
 from yomi.engine.cli.output import say, set_up_logs
 from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import OptionError, Options, Value
+from yomi.engine.registry import GO, SHOGI
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -139,7 +139,7 @@ def _open_seat(
     if account.command:
         return open_engine(account)
     try:
-        return open_yomi(make_player(game, options.copy()))
+        return open_yomi(game.load_player(options.copy(), say))
     except (EvaluatorError, OptionError) as error:
         raise GaveUpError(f"{account.name}: {error}") from None
 

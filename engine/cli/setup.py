@@ -9,11 +9,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import user_config
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, Command, add_actions, require_package
 from yomi.engine.options import TABLE, read_tables
+from yomi.engine.registry import GAMES
 from yomi.language import tr
 from yomi.nets.files import write_atomically
 from yomi.nets.installation import pip_command

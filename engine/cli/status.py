@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.merge import kind_of
 from yomi.engine.cli.output import echo
 from yomi.engine.cli.parser import CliError
 from yomi.engine.jobs import RUN_NAME, Run, Task, check_parts, part_folders, read_run
+from yomi.engine.registry import GAMES
 from yomi.time_left import duration
 
 USAGE = "yomi status FOLDER [FOLDER ...] [--html FILE]"

@@ -26,7 +26,6 @@ from yomi.bench.choices import ChoicesError, Sayings
 from yomi.bench.levels import LevelsError, read_pairings
 from yomi.bench.mate import ProblemError, read_problems
 from yomi.engine.cli import learn, match_settings, net
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.review_parts import done, merge, results
 from yomi.engine.clients.spec import SpecError, parse_spec_table
@@ -50,6 +49,7 @@ from yomi.engine.matches.results import GameResult, MatchError, MatchJournal, po
 from yomi.engine.matches.schedule import load_openings
 from yomi.engine.options import OptionError, Options, read_config
 from yomi.engine.players import precision, setup
+from yomi.engine.registry import GAMES
 from yomi.engine.servers.settings import PasswordError, SettingsError, from_file, read_settings
 from yomi.engine.shogi.book import BookError, BookMove, open_book
 from yomi.engine.shogi.datasets import played

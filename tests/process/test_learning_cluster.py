@@ -19,7 +19,6 @@ import pytest
 
 from tests.process.ray_nodes import TOKEN, Nodes
 from yomi.engine import cluster
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cluster import LOCAL, Cluster, ClusterError, ClusterOptions, Parcel
 from yomi.engine.learning.cluster import RayWorkers
 from yomi.engine.learning.settings import LearnSettings
@@ -28,6 +27,7 @@ from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task
 from yomi.engine.matches.duel import LearningMatch
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
+from yomi.engine.registry import GAMES
 
 pytestmark = [
     pytest.mark.slow,

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from tests.process.match_process import scripted
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.main import main
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.go.learning import LearnableGo
@@ -29,6 +28,7 @@ from yomi.engine.learning.workers import SelfPlayWorker, Task
 from yomi.engine.matches.duel import LearningMatch, play_match
 from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION
+from yomi.engine.registry import GAMES
 from yomi.nets.settings import OptionError, make_settings
 
 pytestmark = pytest.mark.slow

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.process.match_process import kill_and_go_on, run_match, scripted
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.main import main
 from yomi.engine.go.record_files import load_record
 from yomi.engine.matches.results import JOURNAL_NAME, GameResult, read_journal, read_results
 from yomi.engine.play import FAILURE, ILLEGAL, TIME
+from yomi.engine.registry import GAMES
 from yomi.engine.shogi.records.files import load_records
 
 pytestmark = pytest.mark.slow

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import yomi.engine.cli.loading
-import yomi.engine.cli.play
+import yomi
 from tests.fakes.player import FakePlayer
+from yomi.engine.game import Game, Say
 from yomi.engine.options import Options
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
@@ -25,12 +25,12 @@ def fake_players(monkeypatch: pytest.MonkeyPatch) -> list[FakePlayer]:
     """Let the commands play with a fake player; the list holds those that were made."""
     made: list[FakePlayer] = []
 
-    def make(game: str, options: Options) -> FakePlayer:
+    def make(game: str, options: Options, say: Say) -> FakePlayer:
         made.append(FakePlayer(options))
         return made[-1]
 
-    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", make)
-    monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
+    monkeypatch.setattr(Game, "load_player", make)
+    monkeypatch.setattr(Game, "prepare", lambda *_: None)
     return made
 
 

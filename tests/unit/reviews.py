@@ -12,6 +12,7 @@ import pytest
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.game import Game
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.review import AnnotatedGo, GoReviewer
 from yomi.engine.options import Options
@@ -108,7 +109,7 @@ def judged_game(tmp_path: Path) -> AnnotatedGo:
 
 
 def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yomi.engine.cli.review.prepare", lambda *_: None)
+    monkeypatch.setattr(Game, "prepare", lambda *_: None)
     monkeypatch.setattr(
         "yomi.engine.go.review.make_analysts", lambda options, count, prompt: [SteadyPlayer(), SteadyPlayer()]
     )

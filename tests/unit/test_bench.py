@@ -21,7 +21,6 @@ from tests.process.match_process import scripted
 from yomi.bench import cli, evaluator, handoff, measure, nps, selfplay, tree
 from yomi.bench.cli import main
 from yomi.bench.rivals import SUMMARIES, close_rivals, column, open_rivals, percent, visits_of
-from yomi.engine.cli.games import GAMES, GO
 from yomi.engine.cli.main import main as yomi
 from yomi.engine.cli.parser import CliError
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
@@ -31,6 +30,7 @@ from yomi.engine.go.players import setup as go_setup
 from yomi.engine.go.players.setup import go_positions, go_subject
 from yomi.engine.learning.workers import Delivery
 from yomi.engine.options import Options
+from yomi.engine.registry import GAMES, GO
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import MaterialEvaluator

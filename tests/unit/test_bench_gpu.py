@@ -20,11 +20,11 @@ from tests.contract.networks import write_small_network
 from tests.fakes.gpu_driver import RecordingDriver
 from yomi.bench import cli, gpu, gpu_fault, gpu_proofs
 from yomi.bench.go_network import write_go_network
-from yomi.engine.cli.games import GO, SHOGI
 from yomi.engine.evaluators import devices, onnx_session
 from yomi.engine.evaluators.base import EvaluatorError, Fault
 from yomi.engine.evaluators.devices import CPU, Device, Gpu
 from yomi.engine.options import Options
+from yomi.engine.registry import GO, SHOGI
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.gpu_variants import variant_file
 from yomi.nets.load import prepare

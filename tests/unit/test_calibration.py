@@ -10,7 +10,6 @@ import pytest
 
 from yomi.engine import calibration
 from yomi.engine.calibration import tune
-from yomi.engine.cli.games import GAMES, GO
 from yomi.engine.evaluators.base import EvaluatorError, Fault
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
@@ -18,6 +17,7 @@ from yomi.engine.go.players import setup as go_setup
 from yomi.engine.options import Options, Value
 from yomi.engine.players import setup
 from yomi.engine.players.setup import TUNED, Tuning, load_tuning, save_tuning, tuned
+from yomi.engine.registry import GAMES, GO
 from yomi.engine.search.search import Search
 from yomi.engine.shogi.players import setup as shogi_setup
 

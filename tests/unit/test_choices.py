@@ -10,9 +10,9 @@ import pytest
 from tests.process.match_process import scripted
 from yomi.bench.choices import Asked, ChoicesError, Sayings, read_positions
 from yomi.bench.cli import main
-from yomi.engine.cli.games import GAMES
 from yomi.engine.clients.spec import parse_spec
 from yomi.engine.options import Options
+from yomi.engine.registry import GAMES
 
 PLAIN = "yomi:evaluator=material,workers=1,memory=16M,seed=1"
 BLIND = "yomi:evaluator=uniform,workers=1,memory=16M,visits=1"

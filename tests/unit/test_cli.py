@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-import yomi.engine.cli.loading
 import yomi.engine.cli.main
-import yomi.engine.cli.play
 from tests.fakes.player import FakePlayer
 from tests.looping import looped
 from tests.unit.command_lines import error_of, help_of
@@ -24,6 +22,7 @@ from yomi.engine.cli.main import BENCH, build, expanded, main
 from yomi.engine.cli.match_settings import read_file
 from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.game import Game, Say
 from yomi.engine.options import Options
 from yomi.native.errors import CompileError
 
@@ -72,11 +71,11 @@ def test_errors_are_one_line(words: str, fake_players: list[FakePlayer], capsys:
 
 
 def test_a_player_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def fail(game: str, options: Options) -> FakePlayer:
+    def fail(game: str, options: Options, say: Say) -> FakePlayer:
         raise EvaluatorError("device cuda: not here")
 
-    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", fail)
-    monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
+    monkeypatch.setattr(Game, "load_player", fail)
+    monkeypatch.setattr(Game, "prepare", lambda *_: None)
     assert "device cuda: not here" in error_of(capsys, "play", "go")
 
 

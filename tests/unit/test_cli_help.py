@@ -12,10 +12,10 @@ import pytest
 from tests.looping import looped
 from tests.unit.command_lines import help_of
 from yomi import nets
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, expanded, find_command, main, main_usi
 from yomi.engine.cli.parser import ESSENTIAL, short_help
 from yomi.engine.options import rows_for
+from yomi.engine.registry import GAMES
 
 
 def test_help_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-import yomi.engine.cli.loading
-import yomi.engine.cli.play
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.unit.command_lines import error_of, play_at
-from yomi.engine.cli.games import SHOGI
 from yomi.engine.cli.main import main
 from yomi.engine.cli.selfplay import Files, Series
+from yomi.engine.game import Game, Say
 from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError
 from yomi.engine.records import record_score
+from yomi.engine.registry import SHOGI
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.records.files import load_records
@@ -35,12 +34,12 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakeShogiPlayer]:
     """Let the commands play with a fake player; the list holds those that were made."""
     made: list[FakeShogiPlayer] = []
 
-    def make(game: str, options: Options) -> FakeShogiPlayer:
+    def make(game: str, options: Options, say: Say) -> FakeShogiPlayer:
         made.append(FakeShogiPlayer(options))
         return made[-1]
 
-    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", make)
-    monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
+    monkeypatch.setattr(Game, "load_player", make)
+    monkeypatch.setattr(Game, "prepare", lambda *_: None)
     return made
 
 
@@ -170,11 +169,11 @@ def test_errors_are_one_line(
 def test_a_player_that_cannot_be_made(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def fail(game: str, options: Options) -> FakeShogiPlayer:
+    def fail(game: str, options: Options, say: Say) -> FakeShogiPlayer:
         raise LoadingError("device cuda: not here")
 
-    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", fail)
-    monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
+    monkeypatch.setattr(Game, "load_player", fail)
+    monkeypatch.setattr(Game, "prepare", lambda *_: None)
     monkeypatch.chdir(tmp_path)
     for command in ("play", "selfplay"):
         assert "device cuda: not here" in error_of(capsys, command, "shogi")

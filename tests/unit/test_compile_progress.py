@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from tests.waiting import wait_until
-from yomi.engine.cli.games import GAMES
-from yomi.engine.cli.loading import prepare
 from yomi.engine.cli.main import main
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import Options, Value
+from yomi.engine.registry import GAMES
 from yomi.native import compile_progress, precompile
 from yomi.native.compile_progress import Display, Progress
 from yomi.native.kernel_groups import NAMES
@@ -210,7 +209,7 @@ def test_a_bundled_network_waits_only_for_its_own_kernels(
     monkeypatch.setattr(precompile, "compile_names", lambda names, _: waited.extend(names))
     for later in ("compile_later", "compile_natively_later"):
         monkeypatch.setattr(precompile, later, lambda *_: None)
-    prepare(GAMES[game], Options.for_game(game).with_values({"device": "cpu", **changes}))
+    GAMES[game].prepare(Options.for_game(game).with_values({"device": "cpu", **changes}), print)
     assert waited == names
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from tests.unit.test_learning_store import played
 from tests.waiting import wait_until
-from yomi.engine.cli.games import GAMES
 from yomi.engine.learning.figures import Figures
 from yomi.engine.learning.journal import NAME, Journal
 from yomi.engine.learning.loop import MAX_AHEAD, Goal, Loop
@@ -19,6 +18,7 @@ from yomi.engine.learning.store import Store
 from yomi.engine.learning.workers import Delivery, Task
 from yomi.engine.matches.duel import DuelScore
 from yomi.engine.options import Options
+from yomi.engine.registry import GAMES
 from yomi.nets.files import write_atomically
 from yomi.nets.settings import make_settings
 

@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 from yomi.engine.cli import learn
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.main import build
 from yomi.engine.color import BLACK
 from yomi.engine.learning.journal import LearningError
@@ -27,6 +26,7 @@ from yomi.engine.learning.page import status_text, write_page
 from yomi.engine.learning.spool import SelfPlayGame
 from yomi.engine.learning.store import Store
 from yomi.engine.machine import start_facts
+from yomi.engine.registry import GAMES
 from yomi.nets.data.shards import check_shard, open_dataset, widths
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import LOCKED_AT, lock_file

@@ -9,7 +9,6 @@ import pytest
 
 from tests.waiting import wait_until
 from yomi.bench.selfplay import _play
-from yomi.engine.cli.games import GAMES
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.processes import FAILURES, ProcessWorkers
 from yomi.engine.learning.selfplay import SelfPlay
@@ -18,6 +17,7 @@ from yomi.engine.learning.workers import Delivery, Task
 from yomi.engine.matches.duel import DuelScore, LearningMatch, play_match
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
+from yomi.engine.registry import GAMES
 from yomi.nets.settings import make_settings
 
 pytestmark = pytest.mark.slow

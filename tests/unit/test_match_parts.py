@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.main import main
 from yomi.engine.cli.match import _as_described_now, _described, _find_game, _source, make_openings, play_match
 from yomi.engine.cli.match_settings import MatchSettings, bounds, cpus
@@ -42,6 +41,7 @@ from yomi.engine.matches.schedule import draw_openings, load_openings, openings_
 from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION, SCORE, Ended, Referee
 from yomi.engine.records import LeftOut
+from yomi.engine.registry import GAMES
 
 # -- schedule --------------------------------------------------------------------------------------------------------
 

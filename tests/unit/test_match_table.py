@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.main import main
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.matches import results
@@ -25,6 +24,7 @@ from yomi.engine.matches.report import (
 from yomi.engine.matches.results import GameResult, MatchError, MatchJournal
 from yomi.engine.pictures import PlotError, check
 from yomi.engine.records import LeftOut
+from yomi.engine.registry import GAMES
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import parse_sfen
 from yomi.engine.shogi.records.files import save_records

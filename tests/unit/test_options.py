@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tests.looping import looped
 from tests.reference import options_page
-from yomi.engine.cli.games import GAMES, GO, SHOGI
 from yomi.engine.cli.loading import add_options, apply_network_defaults, check_limited, collect, visits_without_limit
 from yomi.engine.cli.main import main
 from yomi.engine.cli.parser import CliError
@@ -26,6 +25,7 @@ from yomi.engine.options import (
     find,
     read_config,
 )
+from yomi.engine.registry import GAMES, GO, SHOGI
 from yomi.nets.load import game_of
 from yomi.nets.models import MODELS, default_network
 from yomi.nets.settings import format_memory, parse_memory

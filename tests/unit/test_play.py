@@ -13,16 +13,14 @@ from typing import Any
 
 import pytest
 
-import yomi.engine.cli.loading
-import yomi.engine.cli.play
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 from yomi import language
 from yomi.bench.levels import rate, read_pairings
 from yomi.engine import levels
-from yomi.engine.cli.games import GAMES, GO
 from yomi.engine.cli.main import main
 from yomi.engine.cli.signals import NUMBERS, ended_by_a_signal
+from yomi.engine.game import Game
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.record_files import load_record
@@ -31,6 +29,7 @@ from yomi.engine.levels import Rating
 from yomi.engine.matches.results import WinDrawLoss
 from yomi.engine.options import OptionError, Options
 from yomi.engine.players.request import Decision, Request
+from yomi.engine.registry import GAMES, GO
 from yomi.engine.screen import CLEAR
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.player import ShogiPlayer
@@ -42,7 +41,7 @@ from yomi.engine.terminal import Terminal
 @pytest.fixture(autouse=True)
 def unprepared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing be compiled for players that are fake."""
-    monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
+    monkeypatch.setattr(Game, "prepare", lambda *_: None)
 
 
 class Interrupted:
@@ -105,7 +104,7 @@ def test_an_interrupted_game_of_shogi_is_resumed(
 ) -> None:
     path = tmp_path / f"game{suffix}"
     path.write_bytes(to_bytes(read_records(f"N+you\nN-yomi\nPI\n+\n+7776FU\n-3334FU\n{word}\n"), suffix))
-    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", lambda game, options: FakeShogiPlayer(options))
+    monkeypatch.setattr(Game, "load_player", lambda game, options, say: FakeShogiPlayer(options))
     monkeypatch.setattr("builtins.input", Interrupted("2g2f", "quit"))
     assert main(["play", "shogi", "--resume", str(path)]) == 0
     (record,) = load_records(path)
@@ -159,7 +158,7 @@ def test_a_game_is_saved_on_a_signal(number: int, tmp_path: Path, monkeypatch: p
             signal.raise_signal(number)  # a second one changes nothing
             raise OSError(5, "Input/output error")  # the terminal has gone
 
-    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", lambda game, options: FakePlayer(options))
+    monkeypatch.setattr(Game, "load_player", lambda game, options, say: FakePlayer(options))
     monkeypatch.setattr("builtins.input", read)
     monkeypatch.setattr("builtins.print", write)
     before = signal.signal(number, lambda *of_signal: None)
@@ -214,7 +213,7 @@ def test_the_file_that_yomi_named_goes_away_once_the_user_has_saved_the_game(
     if "old.sgf" in left:
         Path("old.sgf").write_text("(;GM[1]SZ[5];B[aa];W[bb])")
     monkeypatch.setattr("time.strftime", lambda form: "yomi-0")
-    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", lambda game, options: FakePlayer(options))
+    monkeypatch.setattr(Game, "load_player", lambda game, options, say: FakePlayer(options))
     monkeypatch.setattr("builtins.input", Interrupted(*lines))
     with contextlib.suppress(KeyboardInterrupt):
         main(["play", "go", "--color", "black", *(words.split() or ["--size", "5"])])
@@ -240,7 +239,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_the_default_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", lambda game, options: FakePlayer(options))
+    monkeypatch.setattr(Game, "load_player", lambda game, options, say: FakePlayer(options))
     monkeypatch.setattr("builtins.input", Interrupted("C3", "quit"))
     assert main(["play", "go", "--size", "5"]) == 0
     (path,) = tmp_path.iterdir()
@@ -272,9 +271,7 @@ def test_a_level_is_told_and_set(
     options: list[str], name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made: list[FakePlayer] = []
-    monkeypatch.setattr(
-        yomi.engine.cli.loading, "make_player", lambda game, options: made.append(FakePlayer(options)) or made[-1]
-    )
+    monkeypatch.setattr(Game, "load_player", lambda game, options, say: made.append(FakePlayer(options)) or made[-1])
     monkeypatch.setattr("builtins.input", Interrupted("hint", "quit"))
     assert main(["play", "go", "--no-save", "--size", "5", "--level", "3", "--people-loss", "0.5", *options]) == 0
     expected = levels.level_settings(GO, 3, Options(evaluator=options[-1] if options else "auto"))

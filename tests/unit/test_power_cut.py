@@ -17,13 +17,13 @@ import pytest
 
 from tests.power_cut import Recorder, restore, states
 from tests.unit.test_learning_store import KATAGO, played
-from yomi.engine.cli.games import GAMES
 from yomi.engine.learning.loop import Goal, Loop
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.spool import SelfPlayGame
 from yomi.engine.learning.store import Store
 from yomi.engine.learning.workers import Delivery, Task
 from yomi.engine.options import Options
+from yomi.engine.registry import GAMES
 from yomi.nets.data.shards import Dataset, check_shard
 from yomi.nets.files import write_atomically
 from yomi.nets.settings import make_settings

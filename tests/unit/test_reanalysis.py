@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from yomi.engine.cli.games import GAMES, GO
 from yomi.engine.cli.main import main
 from yomi.engine.go.record_files import load_records
 from yomi.engine.learning.journal import Event
@@ -25,6 +24,7 @@ from yomi.engine.learning.spool import SelfPlayGame
 from yomi.engine.learning.store import Store
 from yomi.engine.learning.workers import SelfPlayWorker, Task
 from yomi.engine.options import Options
+from yomi.engine.registry import GAMES, GO
 from yomi.nets.errors import NetworkError
 from yomi.nets.settings import make_settings
 

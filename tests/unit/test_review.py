@@ -14,14 +14,15 @@ from tests.fakes.player import FakePlayer
 from tests.looping import looped
 from tests.unit.reviews import CSA, SGF, ShogiPlayerWithSearch, fake_reviewers, opinion, reviewed
 from yomi.engine.cli import review
-from yomi.engine.cli.games import GO, SHOGI
 from yomi.engine.cli.main import main
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.game import Game
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import square
 from yomi.engine.go.review import GoReviewer, are_mirrored
 from yomi.engine.mistakes import Thresholds, ThresholdsError
 from yomi.engine.players.request import Decision, Request
+from yomi.engine.registry import GO, SHOGI
 from yomi.engine.review import (
     MARK,
     Candidate,
@@ -319,7 +320,7 @@ def test_an_interrupted_review_continues(
             searched.append(request.game.ply)
             return super().decide(request)
 
-    monkeypatch.setattr("yomi.engine.cli.review.prepare", lambda *_: None)
+    monkeypatch.setattr(Game, "prepare", lambda *_: None)
     for reviewer in (GoReviewer, ShogiReviewer):  # the search that the time is estimated from is none of these
         monkeypatch.setattr(reviewer, "visits_per_second", lambda *_: 100.0)
     monkeypatch.setattr("yomi.engine.go.review.make_analysts", lambda options, count, prompt: [Interrupted()])

@@ -18,6 +18,7 @@ from yomi.engine.cli.main import main
 from yomi.engine.cli.review_progress import ReviewJournal
 from yomi.engine.color import BLACK
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.game import Game
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.review import only_size
 from yomi.engine.options import Options
@@ -81,7 +82,7 @@ def test_a_record_that_the_network_cannot_take(
                 raise kind(f"net.onnx: made for boards of size 5, expected size {request.game.board.side}")
             return super().decide(request)
 
-    monkeypatch.setattr("yomi.engine.cli.review.prepare", lambda *_: None)
+    monkeypatch.setattr(Game, "prepare", lambda *_: None)
     monkeypatch.setattr(
         "yomi.engine.go.review.make_analysts", lambda options, count, prompt: [OfOneSize(), OfOneSize()]
     )
@@ -188,7 +189,7 @@ def test_the_first_record_need_not_be_of_the_networks_size(tmp_path: Path, monke
         sizes.append(options.size)
         return [FakePlayer()]
 
-    monkeypatch.setattr("yomi.engine.cli.review.prepare", lambda *_: None)
+    monkeypatch.setattr(Game, "prepare", lambda *_: None)
     monkeypatch.setattr("yomi.engine.go.review.make_analysts", make)
     path = tmp_path / "game.sgf"
     path.write_text("(;SZ[9];B[cc];W[dd])")

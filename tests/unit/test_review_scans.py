@@ -17,7 +17,6 @@ from tests.looping import looped
 from tests.unit.reviews import CSA, SGF, Ticks, fake_reviewers, judged_game, make_folder, shogi_review
 from yomi import language
 from yomi.engine.cli.bars import Bar
-from yomi.engine.cli.games import GAMES, SHOGI
 from yomi.engine.cli.main import main
 from yomi.engine.cli.quiz import ask_problems, judge
 from yomi.engine.cli.review_progress import count_positions, estimate, full_time
@@ -28,6 +27,7 @@ from yomi.engine.go.review import GoReviewer
 from yomi.engine.mistakes import Thresholds
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
+from yomi.engine.registry import GAMES, SHOGI
 from yomi.engine.review import (
     ReviewError,
 )

@@ -18,17 +18,18 @@ import pytest
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 from yomi.engine.cli import servers
-from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.servers import account_options
 from yomi.engine.clients.client import EngineError, EngineMove, Evaluation
 from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.default_network import network_file
+from yomi.engine.game import Game
 from yomi.engine.go.cgos.game import RULES, GoStart, GtpSeat, YomiGoSeat, analysis_of
 from yomi.engine.go.game import IllegalMove
 from yomi.engine.go.points import square
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
+from yomi.engine.registry import GAMES
 from yomi.engine.servers.game import GaveUpError
 from yomi.engine.servers.runner import Reporter
 from yomi.engine.servers.settings import CGOS, CSA, Account, Password, Server
@@ -199,7 +200,9 @@ def test_another_engine_gets_the_servers_rule_of_the_declaration_win(caplog: pyt
 
 def test_an_engine_that_is_started_again_has_the_users_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[FakeShogiPlayer] = []
-    monkeypatch.setattr(servers, "make_player", lambda game, options: made.append(FakeShogiPlayer(options)) or made[-1])
+    monkeypatch.setattr(
+        Game, "load_player", lambda game, options, say: made.append(FakeShogiPlayer(options)) or made[-1]
+    )
     own = {"evaluator": "material", "max_moves": 320, "lag": 0.5}
     one = Account("one", Server("home", CSA, "localhost", 1), "one", "", "", options=own)
     client = servers.make_csa_client(one, Password("secret1"), tmp_path, Reporter(None, io.StringIO()))

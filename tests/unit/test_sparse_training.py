@@ -9,9 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
-from yomi.engine.cli.games import find_encoder  # noqa: E402
 from yomi.engine.datasets.evaluate_network import evaluate_network  # noqa: E402
 from yomi.engine.evaluators.load import load  # noqa: E402
+from yomi.engine.registry import find_encoder  # noqa: E402
 from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset  # noqa: E402
 from yomi.engine.shogi.game import ShogiGame  # noqa: E402
 from yomi.engine.shogi.networks import FORMATS  # noqa: E402

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from yomi import children
-from yomi.engine.cli.games import GAMES
-from yomi.engine.cli.loading import prepare
 from yomi.engine.cli.main import build
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.matches.report import MatchReport as Ratings
 from yomi.engine.matches.results import GameResult
 from yomi.engine.options import TABLE, Options, rows_for
+from yomi.engine.registry import GAMES
 from yomi.library import arguments
 from yomi.library.analysis import keep_stderr_quiet, reported
 from yomi.library.position import Position, Result
@@ -81,8 +80,7 @@ def selfplay(
     args, settings = _arguments([command.COMMAND, game], game, options, defaults)
     recorder = descriptor.recorder(args, settings)
     with reported(progress):
-        prepare(descriptor, settings, progress)
-        player = descriptor.make_player(settings)
+        player = descriptor.load_player(settings, progress)
     found: list[SelfplayGame] = []
     with contextlib.closing(command.Series(descriptor, player, recorder)) as series:
         files = None if folder is None else command.Files(_made(folder), recorder.row_bytes)

@@ -10,11 +10,10 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
-from yomi.engine.cli.games import GAMES
-from yomi.engine.cli.loading import prepare
 from yomi.engine.default_network import ask_for_tree
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import Options, rows_for
+from yomi.engine.registry import GAMES
 from yomi.errors import Error
 from yomi.library import arguments
 from yomi.library.analysis import Analysis, Turns, in_thread, keep_stderr_quiet, reported
@@ -81,8 +80,7 @@ class Engine(Generic[P]):
         ask_for_tree(self._options, game)  # an analysis values many moves
         self._level = LevelSwitch(self._descriptor, self._options, options)
         with reported(progress):
-            prepare(self._descriptor, self._options, progress)
-            self._player = self._descriptor.make_player(self._options)
+            self._player = self._descriptor.load_player(self._options, progress)
         self._turns = Turns(self._player, progress)
         self._evaluator: Evaluator | None = None
         self._finalizer = weakref.finalize(self, self._turns.close)

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from tests.games.othello.descriptor import GAME
-from yomi.engine.cli import games
 from yomi.engine.cli.main import main
 from yomi.engine.matches import duel
 from yomi.engine.matches.duel import Duel, DuelConfig, DuelGame, DuelProcesses, DuelTask
 from yomi.engine.options import Options
+from yomi.engine.registry import GAMES
 
 BOARD = ["othello", "--size", "4", "--evaluator", "uniform", "--opening-moves", "4", "--processes", "1"]
 
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(games.GAMES, GAME.name, GAME)
+    monkeypatch.setitem(GAMES, GAME.name, GAME)
 
 
 def options() -> Options:

@@ -14,7 +14,7 @@ from tests.games.othello.descriptor import GAME
 from tests.games.othello.game import MOVES, OthelloGame
 from tests.games.othello.kernels import PASS, SIZES
 from tests.games.othello.network import FORMATS
-from yomi.engine.cli import games, main
+from yomi.engine.cli import main
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.evaluators.load import load
 from yomi.engine.matches.report import report
@@ -22,6 +22,7 @@ from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.schedule import draw_openings, pairs_of, schedule
 from yomi.engine.play import SCORE, FirstMoves, play_game
 from yomi.engine.players.request import Request
+from yomi.engine.registry import GAMES
 from yomi.nets.errors import NetworkError
 
 
@@ -100,7 +101,7 @@ def test_a_match_from_paired_openings(make: Any) -> None:
 
 
 def test_the_command_plays_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(games.GAMES, GAME.name, GAME)
+    monkeypatch.setitem(GAMES, GAME.name, GAME)
     flags = "--size 6 --evaluator rollouts --visits 20 --workers 1 --memory 16M --games 2 --seed 1"
     assert main.main(["selfplay", GAME.name, *flags.split(), "--out", str(tmp_path)]) == 0
     for number in (1, 2):
