@@ -85,7 +85,9 @@ def add_old_names(group: _ActionsContainer, action: argparse.Action, *flags: str
 
 
 def add_task(group: _ActionsContainer, units: str) -> None:
-    from yomi.engine.jobs import Task  # not above: every start of an engine would load it, for a sixth of its time
+    from yomi.engine.clusters.jobs import (
+        Task,  # not above: every start of an engine would load it, for a sixth of its time
+    )
 
     text = f"do share i of n of the {units}, in OUT/part-i-of-n (docs/CLUSTERS.md)"
     group.add_argument("--task", type=type_of(Task.parse), metavar="i/n", help=text)

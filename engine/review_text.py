@@ -8,7 +8,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.mistakes import CLASSES, PLURALS, shown_class
 from yomi.engine.pictures import figure, picture
 from yomi.engine.review import PHASES, Opinion, Review, ReviewedMove
-from yomi.engine.wide import ljust, rjust, width
+from yomi.engine.screen import ljust, rjust, width
 from yomi.language import counted, is_japanese, tr
 
 PV_MOVES = 6  # moves of a line in the table

@@ -14,7 +14,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
@@ -142,6 +142,26 @@ def complete_length(file: FileIO) -> int:
         return end
     file.seek(0)
     return file.read().rfind(b"\n") + 1
+
+
+def append_object(file: FileIO, value: Mapping[str, object], *, sync: bool = False) -> None:
+    """Append an object to a file that is open as "a+b" without a buffer, and flush it to the disk if `sync` is set.
+
+    An incomplete last line, which a killed process may leave, is removed first.
+
+    Raises:
+        OSError: the file cannot be written. Nothing of the line stays.
+    """
+    import json  # not above: every start of an engine would wait for it
+
+    line = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    file.truncate(complete_length(file))
+    append_whole(file, line, sync=sync)
+
+
+def complete_lines(content: bytes) -> list[bytes]:
+    """Return the lines of a file, without their ends, and without an incomplete last line."""
+    return content.split(b"\n")[:-1]
 
 
 def check_folder(folder: Path) -> None:

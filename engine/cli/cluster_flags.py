@@ -9,7 +9,7 @@ from yomi.engine.arguments import add_old_names, add_value
 from yomi.engine.cli.parser import CliError, require_package
 
 if TYPE_CHECKING:
-    from yomi.engine.cluster import ClusterOptions
+    from yomi.engine.clusters.actors import ClusterOptions
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +48,6 @@ def asked_cluster(args: argparse.Namespace, processes: int | None = None) -> Clu
     if not cores + gpus:
         raise CliError("--cores-per-process 0 --gpus-per-process 0: expected a core or a GPU for each process")
     require_package("ray", "--cluster")
-    from yomi.engine.cluster import ClusterOptions  # other starts do not need it
+    from yomi.engine.clusters.actors import ClusterOptions  # other starts do not need it
 
     return ClusterOptions(args.cluster, processes, cores, gpus, args.insecure)

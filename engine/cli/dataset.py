@@ -12,10 +12,10 @@ from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
 from yomi.engine.cli.games import add_flags, add_games
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, add_actions
+from yomi.engine.clusters.jobs import folder_of
 from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.default_network import network_path
 from yomi.engine.go.descriptor import SCORED_ROWS
-from yomi.engine.jobs import folder_of
 from yomi.engine.records import LeftOut
 from yomi.engine.registry import GAMES
 from yomi.engine.shogi.descriptor import add_score_scale, vary_boards

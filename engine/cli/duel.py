@@ -20,8 +20,8 @@ from yomi.engine.cli.match_settings import bounds
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.clusters.jobs import Run, begin_run, folder_of, named_network
 from yomi.engine.default_network import named_file, network_file
-from yomi.engine.jobs import Run, begin_run, folder_of, named_network
 from yomi.engine.machine import usable_cores
 from yomi.engine.matches.parts import SPRT_AND_TASK, UNIT, check_journal, done_pairs, unit_of
 from yomi.engine.matches.results import points_of

@@ -218,7 +218,7 @@ def _make_loop(
     total: Any,
     on_generation: Callable[[Figures], None],
 ) -> Loop:
-    from yomi.engine.cluster import LOCAL, Cluster
+    from yomi.engine.clusters.actors import LOCAL, Cluster
     from yomi.engine.learning.cluster import RayWorkers
     from yomi.engine.learning.loop import Loop
     from yomi.engine.learning.processes import ProcessWorkers

@@ -40,9 +40,9 @@ from yomi.engine.clients.spec import (
     with_unique_names,
     without_secrets,
 )
+from yomi.engine.clusters.jobs import Run, begin_run, folder_of, named_network
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.default_network import named_file
-from yomi.engine.jobs import Run, begin_run, folder_of, named_network
 from yomi.engine.matches.parts import SPRT_AND_TASK, UNIT, check_journal, done_pairs, unit_of
 from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
@@ -54,7 +54,7 @@ from yomi.nets.errors import printable
 from yomi.nets.files import check_folder
 
 if TYPE_CHECKING:
-    from yomi.engine.cluster import ClusterOptions
+    from yomi.engine.clusters.actors import ClusterOptions
     from yomi.engine.game import Game, Say
     from yomi.engine.matches.rating import Sprt
     from yomi.engine.matches.results import MatchJournal

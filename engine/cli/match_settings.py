@@ -10,7 +10,7 @@ from typing import Any
 
 from yomi.engine.arguments import add_setting
 from yomi.engine.cli.parser import CliError
-from yomi.engine.jobs import Task
+from yomi.engine.clusters.jobs import Task
 from yomi.engine.matches.schedule import FORMS
 from yomi.engine.options import MAX_KOMI, TABLE
 from yomi.engine.registry import GAMES

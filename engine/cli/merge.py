@@ -11,7 +11,7 @@ from typing import Any
 
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError
-from yomi.engine.jobs import (
+from yomi.engine.clusters.jobs import (
     RUN_NAME,
     JobError,
     Part,

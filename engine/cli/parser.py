@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yomi.engine import wide
+from yomi.engine import screen
 from yomi.language import is_japanese, tr, translated_line
 from yomi.nets.errors import LineError
 from yomi.nets.installation import missing_line
@@ -175,7 +175,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         return "\n".join(indent + line for line in lines).rstrip() + "\n"
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        return wide.wrap(text, width) if is_japanese() else super()._split_lines(text, width)
+        return screen.wrap(text, width) if is_japanese() else super()._split_lines(text, width)
 
     def _get_help_string(self, action: argparse.Action) -> str:
         text = super()._get_help_string(action) or ""
@@ -189,7 +189,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return wide.wrap(tr(text), width) if is_japanese() else textwrap.wrap(text, width)
+    return screen.wrap(tr(text), width) if is_japanese() else textwrap.wrap(text, width)
 
 
 def translated_help(text: str, *, is_short: bool = False) -> str:
@@ -238,7 +238,7 @@ def _is_screen(text: str) -> bool:
     import shutil  # not above: it would add two milliseconds to every start
 
     columns = shutil.get_terminal_size().columns
-    return sum(max(1, -(-wide.width(line) // columns)) for line in text.splitlines()) <= MAX_LINES
+    return sum(max(1, -(-screen.width(line) // columns)) for line in text.splitlines()) <= MAX_LINES
 
 
 def _essential_help(parser: argparse.ArgumentParser, examples: int) -> str:

@@ -26,10 +26,10 @@ from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.review_files import MARK, QUIZ, Bars, GameFiles, Job, Outcome, write_index, write_json
 from yomi.engine.cli.review_progress import ReviewJournal, count_positions, estimate, full_time
 from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.clusters.jobs import folder_of
 from yomi.engine.default_network import ask_for_alpha_beta, named_file, network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
-from yomi.engine.jobs import folder_of
 from yomi.engine.mistakes import BOTH, DEFAULT, WINRATE, Thresholds
 from yomi.engine.options import NOT_FOR_ANALYSIS
 from yomi.engine.records import read_record_bytes
@@ -43,7 +43,7 @@ from yomi.nets.settings import OptionError
 from yomi.time_left import TimeLeft, duration
 
 if TYPE_CHECKING:
-    from yomi.engine.cluster import ClusterOptions
+    from yomi.engine.clusters.actors import ClusterOptions
     from yomi.engine.game import Game
     from yomi.engine.options import Options
     from yomi.engine.review_scans import Reviewer

@@ -10,11 +10,19 @@ from typing import Any
 
 from yomi.engine.cli.loading import file_values
 from yomi.engine.cli.review_files import Job, Outcome, unused, write_index, write_json
-from yomi.engine.jobs import RUN_NAME, JobError, Part, Run, begin_run, first_difference, named_network, read_run
-from yomi.engine.journal import append_object, complete_lines
+from yomi.engine.clusters.jobs import (
+    RUN_NAME,
+    JobError,
+    Part,
+    Run,
+    begin_run,
+    first_difference,
+    named_network,
+    read_run,
+)
 from yomi.engine.registry import GAMES
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import copy_file, lock_file, source_digest
+from yomi.nets.files import append_object, complete_lines, copy_file, lock_file, source_digest
 from yomi.nets.text import parse_json
 
 UNIT = "records"

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from yomi import __version__
 from yomi.engine.cli.output import say
 from yomi.engine.default_network import alpha_beta_file, has_network, network_file
-from yomi.engine.journal import append_object
 from yomi.engine.records import read_record_bytes
 from yomi.engine.review import Candidate, Opinion, ReviewError, shown_limit
 from yomi.engine.review_scans import FULL, KEPT_VISITS, Judgement, KnownPositions, limit_text
 from yomi.language import counted, tr
+from yomi.nets.files import append_object
 from yomi.nets.models import FAST, FOR_SPEED
 from yomi.time_left import duration
 

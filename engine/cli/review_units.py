@@ -14,9 +14,9 @@ from typing import Any
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.review_files import Job, Outcome, unused, write
 from yomi.engine.cli.review_parts import ReviewShare
-from yomi.engine.cluster import ClusterOptions, Places, Recipe, moved, sent_networks
+from yomi.engine.clusters.actors import ClusterOptions, Places, Recipe, moved, sent_networks
+from yomi.engine.clusters.units import Report, UnitPool, UnitWorker
 from yomi.engine.options import Options
-from yomi.engine.units import Report, UnitPool, UnitWorker
 from yomi.nets.errors import printable
 from yomi.nets.files import write_atomically
 

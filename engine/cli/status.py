@@ -12,7 +12,7 @@ from typing import Any
 from yomi.engine.cli.merge import kind_of
 from yomi.engine.cli.output import echo
 from yomi.engine.cli.parser import CliError
-from yomi.engine.jobs import RUN_NAME, Run, Task, check_parts, part_folders, read_run
+from yomi.engine.clusters.jobs import RUN_NAME, Run, Task, check_parts, part_folders, read_run
 from yomi.engine.registry import GAMES
 from yomi.time_left import duration
 

@@ -15,10 +15,9 @@ from yomi.engine.arguments import add_sets, add_value, check_counts
 from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
 from yomi.engine.default_network import named_file
-from yomi.engine.journal import append_object
 from yomi.engine.machine import start_facts
 from yomi.engine.registry import GAMES, find_encoder
-from yomi.nets.files import check_folder
+from yomi.nets.files import append_object, check_folder
 from yomi.nets.python_file import is_in_file
 from yomi.nets.run_files import ACCEPT, content_of, keep_files
 

@@ -15,7 +15,7 @@ from yomi.engine.cli.games import add_children, add_games
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
-from yomi.engine.jobs import Run, begin_run
+from yomi.engine.clusters.jobs import Run, begin_run
 from yomi.engine.matches.results import points_of
 from yomi.engine.options import TABLE, SearchOptions, rows_for
 from yomi.engine.registry import GAMES

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.cluster import ClusterOptions
-from yomi.engine.jobs import RUN_NAME, JobError, Part, Run, Task, begin_run
+from yomi.engine.clusters.actors import ClusterOptions
+from yomi.engine.clusters.jobs import RUN_NAME, JobError, Part, Run, Task, begin_run
 from yomi.nets.data.shards import SPLITS, Dataset, open_dataset
 from yomi.nets.files import copy_file
 

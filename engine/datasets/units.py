@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from yomi.engine.cluster import ClusterOptions, Places, Recipe
+from yomi.engine.clusters.actors import ClusterOptions, Places, Recipe
+from yomi.engine.clusters.units import Report, UnitPool, UnitWorker
 from yomi.engine.datasets.making import Columns, Log
 from yomi.engine.datasets.parts import ShardWork
-from yomi.engine.units import Report, UnitPool, UnitWorker
 from yomi.nets.arrays import read_header
 from yomi.nets.data.columns import cast
 from yomi.nets.data.shards import Dataset, Shard, check_layout, check_numbers, open_dataset, write_shard

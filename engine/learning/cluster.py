@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from yomi.engine.clients.spec import EngineSpec
-from yomi.engine.cluster import BEGIN, GATHER_SECONDS, Actors, Cluster, OnLoss, Parcel, Places, Recipe
+from yomi.engine.clusters.actors import BEGIN, GATHER_SECONDS, Actors, Cluster, OnLoss, Parcel, Places, Recipe
 from yomi.engine.game import Game
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from yomi.engine.journal import append_object, complete_lines
 from yomi.engine.matches.rating import CONFIDENCE, Ratings, fit
 from yomi.nets.errors import LineError
-from yomi.nets.files import lock_file, sync_file, write_atomically
+from yomi.nets.files import append_object, complete_lines, lock_file, sync_file, write_atomically
 
 
 class LearningError(LineError):

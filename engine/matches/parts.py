@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from yomi.engine.clusters.jobs import RUN_NAME, JobError, Part, Run, first_difference
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.game import Game
-from yomi.engine.jobs import RUN_NAME, JobError, Part, Run, first_difference
-from yomi.engine.journal import complete_lines
 from yomi.engine.matches.games import MatchGame
 from yomi.engine.matches.report import report, to_text
 from yomi.engine.matches.results import (
@@ -40,7 +39,7 @@ from yomi.engine.play import (
     SCORE,
     TRY,
 )
-from yomi.nets.files import copy_file, expect_regular
+from yomi.nets.files import complete_lines, copy_file, expect_regular
 
 UNIT = "pairs of games"
 Games: TypeAlias = Mapping[str, Game[Any, Any]]

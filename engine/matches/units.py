@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine.clients.spec import OWN, EngineSpec, is_own, networks_of
-from yomi.engine.cluster import GATHER_SECONDS, ClusterOptions, Places, Recipe, moved, sent_networks
+from yomi.engine.clusters.actors import GATHER_SECONDS, ClusterOptions, Places, Recipe, moved, sent_networks
+from yomi.engine.clusters.units import Report, UnitPool, UnitWorker
 from yomi.engine.game import Game
 from yomi.engine.matches.duel import Duel, DuelConfig, DuelGame, DuelTask
 from yomi.engine.matches.parts import unit_of
@@ -20,7 +21,6 @@ from yomi.engine.matches.runner import MatchPlan, MatchRunner
 from yomi.engine.matches.schedule import Pairing
 from yomi.engine.options import Options
 from yomi.engine.play import Ended
-from yomi.engine.units import Report, UnitPool, UnitWorker
 from yomi.nets.files import write_atomically
 
 NAMES = ("first", "second")  # of the players, in reports of duels

@@ -8,8 +8,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from yomi.engine.cluster import BEGIN, LOST, Answer, ClusterOptions, Recipe
-from yomi.engine.units import UnitWorker, distribute
+from yomi.engine.clusters.actors import BEGIN, LOST, Answer, ClusterOptions, Recipe
+from yomi.engine.clusters.units import UnitWorker, distribute
 
 Events = Callable[[random.Random, "FakePool"], None]
 

@@ -29,6 +29,7 @@ from yomi.engine.cli import learn, match_settings, net
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.review_parts import done, merge, results
 from yomi.engine.clients.spec import SpecError, parse_spec_table
+from yomi.engine.clusters.jobs import JobError, Part, Run, Task, begin_run, read_run
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.datasets.making import sgf_texts
 from yomi.engine.evaluators import program_cache
@@ -39,7 +40,6 @@ from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.networks import FORMATS as GO_FORMATS
 from yomi.engine.go.networks import make_program
 from yomi.engine.go.sgf import SgfError
-from yomi.engine.jobs import JobError, Part, Run, Task, begin_run, read_run
 from yomi.engine.learning import store
 from yomi.engine.learning.journal import Journal as LearningJournal
 from yomi.engine.learning.journal import LearningError

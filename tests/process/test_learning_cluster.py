@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tests.process.ray_nodes import TOKEN, Nodes
-from yomi.engine import cluster
-from yomi.engine.cluster import LOCAL, Cluster, ClusterError, ClusterOptions, Parcel
+from yomi.engine.clusters import actors
+from yomi.engine.clusters.actors import LOCAL, Cluster, ClusterError, ClusterOptions, Parcel
 from yomi.engine.learning.cluster import RayWorkers
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.spool import SelfPlayGame
@@ -110,7 +110,7 @@ def test_one_actor_plays_the_games_that_this_process_would_play(start: Callable[
 def test_a_killed_actor_and_a_removed_node_are_told_of_and_replaced(
     start: Callable[..., Nodes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "RESTART_SECONDS", 0.1)
+    monkeypatch.setattr(actors, "RESTART_SECONDS", 0.1)
     nodes = start(1)
     nodes.tell("add")
     lost: list[tuple[int, str]] = []
@@ -141,7 +141,7 @@ def test_a_killed_actor_and_a_removed_node_are_told_of_and_replaced(
 def test_the_loss_of_the_head_is_one_line(
     start: Callable[..., Nodes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(cluster, "HEAD_SECONDS", 1.0)
+    monkeypatch.setattr(actors, "HEAD_SECONDS", 1.0)
     nodes = start(1)
     made = workers(ClusterOptions(nodes.address), [])
     take_until(made, lambda deliveries: len(deliveries) > 2)
@@ -168,7 +168,7 @@ def test_an_address_without_a_cluster_is_one_line(start: Callable[..., Nodes], a
 
 
 LISTENS = """\
-from yomi.engine.cluster import LOCAL, ClusterOptions, Cluster
+from yomi.engine.clusters.actors import LOCAL, ClusterOptions, Cluster
 
 def listening():
     rows = [line.split() for name in ("tcp", "tcp6") for line in list(open(f"/proc/net/{name}"))[1:]]

@@ -15,7 +15,7 @@ ENGINE = f"""{HELP}
     yomi.children yomi.engine.arguments yomi.engine.cli.engines yomi.engine.cli.loading yomi.engine.cli.output
     yomi.engine.cli.parser
     yomi.engine.datasets yomi.engine.default_network yomi.engine.game yomi.engine.levels yomi.engine.machine
-    yomi.engine.options yomi.engine.protocols.session yomi.engine.records yomi.engine.wide
+    yomi.engine.options yomi.engine.protocols.session yomi.engine.records yomi.engine.screen
     yomi.nets yomi.nets.errors yomi.nets.installation yomi.nets.models yomi.nets.settings
 """
 USI = f"""{ENGINE}

@@ -12,7 +12,7 @@ import pytest
 from tests.looping import looped
 from yomi import __version__
 from yomi.engine.cli import review_parts
-from yomi.engine.jobs import (
+from yomi.engine.clusters.jobs import (
     RUN_NAME,
     JobError,
     Part,

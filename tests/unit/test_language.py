@@ -13,7 +13,7 @@ import pytest
 from tests import catalogue
 from tests.unit.command_lines import help_of
 from yomi import language
-from yomi.engine import wide
+from yomi.engine import screen
 from yomi.engine.cli import main as command_line
 from yomi.engine.cli.main import main
 from yomi.engine.review import shown_limit
@@ -96,7 +96,7 @@ def test_help_in_japanese(
         for line in text.splitlines():
             # Choices, and the examples of commands, are as long as they are.
             is_example = bool(words) and line.startswith("  yomi ")
-            assert JAPANESE.search(line) is None or is_example or wide.width(line) <= 80, line
+            assert JAPANESE.search(line) is None or is_example or screen.width(line) <= 80, line
     assert "（既定値：" in text or not words or words == ["doctor"]
 
 
@@ -152,11 +152,11 @@ def test_english_commands_do_not_read_the_catalogue() -> None:
     ],
 )
 def test_wide_lines(text: str, expected: list[str]) -> None:
-    assert wide.wrap(text, 6) == expected
+    assert screen.wrap(text, 6) == expected
 
 
 def test_columns_of_wide_texts() -> None:
-    assert (wide.width("７六歩a"), wide.ljust("手", 4), wide.rjust("手", 4)) == (7, "手  ", "  手")
+    assert (screen.width("７六歩a"), screen.ljust("手", 4), screen.rjust("手", 4)) == (7, "手  ", "  手")
 
 
 def test_the_limit_of_a_review_names_its_unit_once() -> None:

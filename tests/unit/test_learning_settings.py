@@ -9,7 +9,7 @@ from yomi.engine.cli.cluster_flags import asked_cluster
 from yomi.engine.cli.learn import _adapted, _read_tables
 from yomi.engine.cli.main import build
 from yomi.engine.cli.parser import CliError
-from yomi.engine.cluster import ClusterOptions
+from yomi.engine.clusters.actors import ClusterOptions
 from yomi.engine.evaluators import devices
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO

@@ -22,8 +22,8 @@ from yomi.engine.cli.match import _as_described_now, _described, _find_game, _so
 from yomi.engine.cli.match_settings import MatchSettings, bounds, cpus
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.clients.spec import SpecError, parse_spec
+from yomi.engine.clusters.jobs import Run, Task, begin_run
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
-from yomi.engine.jobs import Run, Task, begin_run
 from yomi.engine.matches.games import Adjudicator
 from yomi.engine.matches.parts import check_journal, unit_of
 from yomi.engine.matches.rating import PAIR_SCORES, Sprt, expected_score, pair_counts

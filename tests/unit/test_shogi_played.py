@@ -16,7 +16,7 @@ from yomi.engine.cli.main import main
 from yomi.engine.clients.client import EngineError, EngineMove, Evaluation
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.clock import Clocks
-from yomi.engine.cluster import ClusterOptions
+from yomi.engine.clusters.actors import ClusterOptions
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.play import ADJUDICATION, MAX_MOVES, RESIGNATION
 from yomi.engine.shogi.datasets import played as shogi_played

@@ -10,8 +10,8 @@ import pytest
 
 from tests.fakes.units import Events, FakePool, kill_some
 from tests.looping import looped
-from yomi.engine.cluster import Answer, ClusterError
-from yomi.engine.units import Report, UnitWorker, distribute
+from yomi.engine.clusters.actors import Answer, ClusterError
+from yomi.engine.clusters.units import Report, UnitWorker, distribute
 from yomi.nets.errors import LineError
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.cluster import Places
+from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import (
     GO_SUFFIXES,

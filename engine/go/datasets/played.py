@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.cluster import Places
+from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns, Log
 from yomi.engine.datasets.parts import ShardWork

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.cluster import Places
+from yomi.engine.clusters.actors import Places
 from yomi.engine.datasets.making import MAKE, Columns, Log, held_out, plan_shards, readable_files
 from yomi.engine.datasets.parts import ShardWork
 from yomi.engine.datasets.sparse import MoveProducts

@@ -26,7 +26,7 @@ from yomi.engine.clients.client import RESIGN, EngineError
 from yomi.engine.clients.spec import EngineLimits, EngineSpec
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import UNLIMITED
-from yomi.engine.cluster import ClusterError, ClusterOptions
+from yomi.engine.clusters.actors import ClusterError, ClusterOptions
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.datasets.making import Log
 from yomi.engine.matches.games import Adjudicator

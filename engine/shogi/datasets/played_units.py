@@ -9,13 +9,13 @@ from typing import Any
 from yomi.engine.clients.client import EngineError
 from yomi.engine.clients.spec import EngineSpec, is_own
 from yomi.engine.clients.usi import UsiClient
-from yomi.engine.cluster import ClusterOptions, Places, Recipe
+from yomi.engine.clusters.actors import ClusterOptions, Places, Recipe
+from yomi.engine.clusters.units import Report, UnitPool, UnitWorker
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.datasets.making import Log
 from yomi.engine.matches.units import placed
 from yomi.engine.shogi.datasets.played import FAILURES, PlayedPositions, ShogiPlayOptions, play_positions
 from yomi.engine.shogi.records.record import GameRecord
-from yomi.engine.units import Report, UnitPool, UnitWorker
 
 PACKED_BYTES = 32
 

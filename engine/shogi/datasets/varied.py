@@ -17,7 +17,7 @@ import numpy.typing as npt
 from yomi.engine.clients.spec import EngineLimits, EngineSpec
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import UNLIMITED
-from yomi.engine.cluster import Places
+from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns, Log
 from yomi.engine.datasets.parts import ShardWork

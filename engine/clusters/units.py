@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Protocol, TypeVar
 
-from yomi.engine.cluster import LOST, Actors, Answer, Cluster, ClusterError, ClusterOptions, Recipe
+from yomi.engine.clusters.actors import LOST, Actors, Answer, Cluster, ClusterError, ClusterOptions, Recipe
 from yomi.nets.errors import LineError
 from yomi.nets.text import parse_json
 

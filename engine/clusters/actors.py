@@ -1,4 +1,4 @@
-"""Actors on a Ray cluster, for `yomi learn` and for the units of other commands (`engine/units.py`).
+"""Actors on a Ray cluster, for `yomi learn` and for the units of other commands (`engine/clusters/units.py`).
 
 The machines share no files. Networks and results travel through Ray's object store.
 """

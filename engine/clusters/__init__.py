@@ -1,0 +1,1 @@
+"""Runs on several machines: their units, tasks, and actors on a Ray cluster."""
