@@ -195,10 +195,10 @@ def test_a_network_is_written_once_on_a_node(monkeypatch: pytest.MonkeyPatch, tm
     for number in (0, 0, *range(1, 12)):
         content = b"network %d" % number
         files = {"net.onnx": content, "net.onnx.ini": b"values"}
-        parcel = Parcel(cluster._digest(files), "net.onnx", [pickle.dumps(files)])
+        parcel = Parcel(actors._digest(files), "net.onnx", [pickle.dumps(files)])
         path = Path(parcel.unpack())
         assert path.name == "net.onnx"
         assert path.read_bytes() == content
         assert path.with_name("net.onnx.ini").read_bytes() == b"values"
     assert len(fetched) == 12
-    assert len(list((tmp_path / "cluster").iterdir())) == cluster.CACHED_NETWORKS
+    assert len(list((tmp_path / "cluster").iterdir())) == actors.CACHED_NETWORKS
