@@ -1,4 +1,4 @@
-"""Broken lines of the analysis protocol: `python -m tests.process.analysis_fuzz --lines 100000`.
+"""Broken lines of the analysis protocol.
 
 Every line but an empty one must get an answer, with the line's id where it tells one, and none may be an internal
 error.
@@ -6,7 +6,6 @@ error.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import random
@@ -84,26 +83,3 @@ def identity_of(line: bytes) -> str | None:
         return None
     identity = found.get("id") if isinstance(found, dict) else None
     return identity if isinstance(identity, str) else None
-
-
-def main() -> int:
-    """Drive a session with a fake analyst."""
-    from tests.fakes.analyst import ScriptedAnalysis
-
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lines", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    rng, session, faults = random.Random(args.seed), ScriptedAnalysis(), 0
-    for _ in range(args.lines):
-        line = random_line(rng)
-        text = session.send(line)
-        if "internal error" in text or (line.strip() and not text):
-            faults += 1
-            print(line, text[:500])
-    print(f"{args.lines} lines, {faults} faults")
-    return int(faults > 0)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

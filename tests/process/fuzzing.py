@@ -1,12 +1,13 @@
-"""What the fuzzers of GTP and USI share: bytes that change at random, and their command line."""
+"""Numbers and changed bytes for broken lines of GTP, USI, and servers."""
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
-import time
-from collections.abc import Callable
+
+NUMBERS = [
+    "0", "1", "2", "3", "5", "9", "13", "19", "25", "-1", "6.5", "-0.5", "1e3", "1e400", "nan", "inf", "-inf", "007",
+    "٣", "99999999999999999999999", "0x10", "1_000", "2147483648",
+]  # fmt: skip
 
 
 def mutate(rng: random.Random, line: bytearray) -> bytearray:
@@ -23,28 +24,3 @@ def mutate(rng: random.Random, line: bytearray) -> bytearray:
         else:
             line += b"\r"
     return line
-
-
-def run_as_script(
-    description: str | None,
-    run_session: Callable[[int, int], None],
-    run_engine: Callable[[int, int, list[str]], None],
-) -> None:
-    """Read the command line and drive what it names.
-
-    Args:
-        description: for its help.
-        run_session: sends that many lines of a seed to the handlers.
-        run_engine: sends them to an engine: module and arguments.
-    """
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lines", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("engine", nargs="*", help="module and arguments of an engine to drive through pipes")
-    args = parser.parse_args()
-    start = time.monotonic()
-    if args.engine:
-        run_engine(args.lines, args.seed, args.engine)
-    else:
-        run_session(args.lines, args.seed)
-    print(f"{args.lines} lines, no fault, {time.monotonic() - start:.1f} s", file=sys.stderr)

@@ -1,23 +1,14 @@
-"""Matches between scripted engines, through the real command.
-
-python -m tests.process.match_process kill --times 20      kills of the runner at random moments: nothing is lost
-python -m tests.process.match_process overhead             what the runner adds to 0.1 s a move
-"""
+"""Matches between scripted engines, through the real command."""
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import os
 import random
 import re
 import signal
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from itertools import pairwise
 from pathlib import Path
 
 from yomi.engine.matches.results import JOURNAL_NAME, GameResult, read_journal
@@ -107,51 +98,3 @@ def check(folder: Path, announced: dict[int, str]) -> list[GameResult]:
     for result in results:
         assert (folder / result.files[0]).read_bytes().endswith(b")\n"), "a record is cut off"
     return results
-
-
-def overhead(folder: Path, seconds: float, games: int) -> tuple[float, float]:
-    """Return the share of time that the runner adds to the engines' own, and its median seconds between two moves.
-
-    An engine that sleeps counts its own time, from the command it has read to the answer it has written. The first game
-    is left out; the time between games is not.
-    """
-    player = scripted("gtp", "timed", seconds, "a")
-    begin_end: list[float] = []
-    process = subprocess.Popen(
-        command(player, player.replace("name=a", "name=b"), "--game", "go", "--size", "19", "--games", str(games),
-                "--out", str(folder)),
-        cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-        env=os.environ | {"SCRIPTED_LOG": str(folder / "times")},
-    )  # fmt: skip
-    assert process.stderr is not None
-    for line in process.stderr:
-        if re.match(r"[0-9]+/[0-9]+  game", line):
-            begin_end.append(time.monotonic())
-    process.wait()
-    process.stderr.close()
-    times = [tuple(map(float, line.split())) for line in (folder / "times").read_text().splitlines()]
-    moves = [(at, used) for at, used in times if begin_end[0] < at <= begin_end[-1]]
-    gaps = [at - used - before for (before, _), (at, used) in pairwise(moves)]
-    inside = sum(used for _, used in moves)
-    return (begin_end[-1] - begin_end[0] - inside) / inside, statistics.median(gaps)
-
-
-def main() -> None:
-    """Run as a script."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("kill", "overhead"))
-    parser.add_argument("--times", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        if args.what == "kill":
-            kills, games = kill_and_go_on(folder / "match", args.times, 40 * args.times, args.seed)
-            print(f"{kills} kills, {games} games finished before the last start: all there, once each")
-        else:
-            share, gap = overhead(folder, 0.1, 4)
-            print(f"the runner adds {100 * share:.2f}% at 0.1 s a move; {1000 * gap:.2f} ms a move in the median")
-
-
-if __name__ == "__main__":
-    main()

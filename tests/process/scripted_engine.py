@@ -1,8 +1,7 @@
 """A tiny engine for tests of matches: `python scripted_engine.py gtp|usi CONDUCT [SECONDS]`.
 
 It plays harmless moves (Go: points that do not touch, then passes; shogi: its king to and fro) and, by its conduct,
-goes wrong at its third move. (timed: plays long games, and writes the times of its moves to the file SCRIPTED_LOG.) It
-imports next to nothing, so that it starts at once.
+goes wrong at its third move. It imports next to nothing, so that it starts at once.
 """
 
 import os
@@ -13,7 +12,7 @@ import time
 protocol, conduct = sys.argv[1], sys.argv[2]
 seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
 FAILS_AT = 3
-GO_MOVES = 45 if conduct == "timed" else 8
+GO_MOVES = 8
 """Moves before it passes."""
 COMMANDS = "name version list_commands boardsize komi play genmove time_settings final_score kata-analyze quit".replace(
     " ", "\n"
@@ -87,16 +86,12 @@ def serve_gtp() -> None:
             say("=\n")
         elif words[0] == "genmove":
             number += 1
-            begin = time.monotonic()
             time.sleep(seconds)
             points = (f"{column}{row}" for row in range(1, size + 1, 2) for column in COLUMNS[:size:2])
             move = next(point for point in points if point not in taken) if number <= GO_MOVES else "pass"
             move = misbehave(move, number)
             taken.add(move)
             say(f"= {move}\n")
-            if conduct == "timed":
-                with open(os.environ["SCRIPTED_LOG"], "a") as log:
-                    log.write(f"{time.monotonic()} {time.monotonic() - begin}\n")
         elif words[0] == "kata-analyze":  # reports at once, and ends with the next line
             say("=")
             for visits in (10, 1000):

@@ -112,18 +112,10 @@ def test_usi(broken: Path, nets: dict[str, str], by_option: bool) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "play go",
-        "play shogi",
-        "selfplay go",
-        "selfplay shogi",
-        "bench nps",
-        "bench nps shogi",
-        "bench evaluator",
-        "analysis",
-        "analyze game.sgf",
-        "net tune NET",
+        "play go", "play shogi", "selfplay go", "selfplay shogi", "bench nps", "bench nps shogi", "bench evaluator",
+        "analysis", "analyze game.sgf", "net tune NET",
     ],
-)
+)  # fmt: skip
 def test_the_terminal(broken: Path, nets: dict[str, str], command: str) -> None:
     net = nets["shogi" if "shogi" in command else "go"]
     (broken / "game.sgf").write_text("(;GM[1]SZ[9];B[ee];W[cc])")

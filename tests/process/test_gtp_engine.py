@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.gtp_fuzz import make_files, run_engine
 from tests.process.gtp_process import GtpProcess
 from yomi.engine.go.descriptor import GAME
 
@@ -36,17 +35,6 @@ def test_a_game(engine: GtpProcess) -> None:
     engine.ask("boardsize 9")
 
 
-def test_a_search_repeats_itself(engine: GtpProcess) -> None:
-    engine.ask("kata-set-param visits 200")
-    answers = set()
-    for _ in range(2):
-        engine.ask("clear_board")
-        engine.ask("clear_cache")
-        answers.add(engine.ask("kata-search_analyze b 60000"))  # the last report alone, however long it takes
-    engine.ask("kata-set-param visits none")
-    assert len(answers) == 1
-
-
 def test_analysis_stops_at_once(engine: GtpProcess) -> None:
     for command in ("7 kata-analyze b 5 rootInfo true", "7 lz-analyze 5", "7 analyze W 5"):
         engine.write(command + "\n")
@@ -65,36 +53,10 @@ def test_analysis_stops_at_once(engine: GtpProcess) -> None:
         assert engine.answer() == "=8 yomi"
 
 
-def test_interrupt(engine: GtpProcess) -> None:
-    engine.ask("kata-set-param seconds 600")
-    engine.write("5 genmove w\n")
-    time.sleep(0.3)
-    engine.write("# interrupt\n")
-    assert re.fullmatch(r"=5 \S+", engine.answer(60))
-    engine.ask("kata-set-param seconds none")
-
-
 def test_no_network_no_raw_output(engine: GtpProcess) -> None:
     assert engine.ask("kata-raw-nn 0").startswith("? ")
     assert "internal error" not in engine.ask("yomi-policy")
     assert engine.ask("kata-get-models") == "= []"
-
-
-def test_end_of_input_during_a_search() -> None:
-    with GtpProcess(*ENGINE, "--seconds", "600") as process:
-        process.ask("boardsize 9")
-        process.write("1 genmove b\n2 genmove w\n")
-        time.sleep(0.3)
-        process.close_input()
-        assert process.end(60) == 0
-        assert re.fullmatch(r"=1 \S+\n\n=2 \S+\n\n", process.rest())
-
-
-def test_end_of_input_while_pondering() -> None:
-    with GtpProcess(*ENGINE, "--visits", "10", "--ponder") as process:
-        assert process.ask("genmove b").startswith("= ")
-        process.close_input()
-        assert process.end(60) == 0
 
 
 def test_a_new_installation_plays_with_its_network() -> None:
@@ -118,25 +80,14 @@ def test_a_network_that_is_none(tmp_path: Path) -> None:
         assert process.rest() == ""
 
 
-def test_broken_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    make_files(tmp_path)
-    run_engine(300, 5, [*ENGINE, "--visits", "5"])
-
-
 def test_a_level_sets_options_until_it_is_off(engine: GtpProcess) -> None:
     names = ["visits", "temperature", "root_noise", "workers", "use_lcb", "seed"]
     before = [engine.ask(f"kata-get-param {name}") for name in names]
     assert engine.ask("kata-set-param level 3") == "="
     assert engine.ask("kata-get-param level") == "= 3"
     assert [engine.ask(f"kata-get-param {name}") for name in names] == [
-        "= 10",
-        "= 1",
-        "= 0.25",
-        "= 1",
-        "= false",
-        "= 1",
-    ]
+        "= 10", "= 1", "= 0.25", "= 1", "= false", "= 1",
+    ]  # fmt: skip
     assert re.match(r"= [A-J][1-9]|= pass", engine.ask("genmove b"))
     assert engine.ask("kata-set-param visits 7") == "="
     assert engine.ask('kata-set-params {"visits": 9, "temperature": 99}').startswith("? temperature: expected")

@@ -23,19 +23,9 @@ QUERY: dict[str, Any] = {"moves": [], "rules": "japanese", "komi": 6.5, "boardXS
 QUERY |= {"maxVisits": 2, "includePolicy": True}
 # The same answer to the same query.
 EXACT = [
-    "--precision",
-    "fp32",
-    "--memory",
-    "64M",
-    "--size",
-    "9",
-    "--workers",
-    "1",
-    "--symmetry",
-    "none",
-    "--wide-root-noise",
-    "0",
-]
+    "--precision", "fp32", "--memory", "64M", "--size", "9", "--workers", "1", "--symmetry", "none",
+    "--wide-root-noise", "0",
+]  # fmt: skip
 HUMAN_FIELDS = {"humanWinrate", "humanScoreMean", "humanScoreStdev", "humanStWrError", "humanStScoreError"}
 
 

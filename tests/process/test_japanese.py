@@ -1,17 +1,15 @@
 """Commands for players in Japanese, as real processes: through pipes and on a terminal."""
 
 import os
-import pty
 import re
-import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.process.engine_process import ROOT
+from tests.process.test_terminal import Person
 from yomi import language
 from yomi.engine.go.terminal import japanese_result
 from yomi.engine.shogi.records.files import load_records
@@ -129,16 +127,9 @@ def test_results_of_go(result: str, expected: str) -> None:
 
 def test_a_review_of_shogi(tmp_path: Path) -> None:
     moves = [
-        "７六歩(77)",
-        "３四歩(33)",
-        "７五歩(76)",
-        "８八角成(22)",
-        "同\u3000銀(79)",
-        "８四歩(83)",
-        "５五角打",
-        "３三桂(21)",
-        "３三角成(55)",
-    ]
+        "７六歩(77)", "３四歩(33)", "７五歩(76)", "８八角成(22)", "同\u3000銀(79)", "８四歩(83)",
+        "５五角打", "３三桂(21)", "３三角成(55)",
+    ]  # fmt: skip
     lines = [f"{number:4} {move}" for number, move in enumerate(moves, 1)]
     path = tmp_path / "game.kifu"
     path.write_text("\n".join(["手合割：平手", "先手：田中", *lines, "  10 投了", ""]), "utf-8")
@@ -204,33 +195,12 @@ def test_protocols_stay_english() -> None:
 
 
 def test_a_game_on_a_terminal() -> None:
-    leader, follower = pty.openpty()
-    words = ["play", "shogi", "--no-save", "--no-warn", "--playouts", "10", *FAST]
-    environment = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONIOENCODING"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "yomi", *words],
-        cwd=ROOT,
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        env=environment,
-    ) as process:
-        os.close(follower)
-        shown = b""
-        for typed, expected in (("７六歩\n", "先手 1手目> "), ("投了\n", "先手 3手目> "), ("終了\n", "または 終了> ")):
-            shown = _read_until(leader, expected, shown)
-            os.write(leader, typed.encode())
-            shown = shown.partition(expected.encode())[2]
-        assert process.wait(60) == 0
-    os.close(leader)
-
-
-def _read_until(stream: int, expected: str, shown: bytes) -> bytes:
-    end = time.monotonic() + COMPILING
-    while expected.encode() not in shown:
-        assert select.select([stream], [], [], max(0.0, end - time.monotonic()))[0], shown.decode()
-        shown += os.read(stream, 65536)
-    return shown
+    environment = {**dict.fromkeys((*LANGUAGES, "PYTHONIOENCODING"), ""), "LANG": ENVIRONMENT["LANG"]}
+    person = Person("shogi", "--no-warn", "--playouts", "10", **environment)
+    person.read("先手 1手目> ")
+    person.answer("７六歩", "先手 3手目> ")
+    person.answer("投了", "または 終了> ")
+    person.leave("終了")
 
 
 @pytest.mark.parametrize("name", ["lance", "LANCE", "香落ち", "香落"])

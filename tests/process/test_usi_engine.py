@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.usi_fuzz import run_engine
 from tests.process.usi_process import UsiProcess
-from yomi.engine.shogi.placement import STARTPOS
 
 pytestmark = pytest.mark.slow
 
@@ -94,18 +92,6 @@ def test_the_network_that_comes_with_yomi_plays() -> None:
         assert BESTMOVE.fullmatch(process.bestmove("position startpos", "go nodes 100"))
 
 
-def test_a_broken_book_is_told_and_the_game_goes_on(tmp_path: Path) -> None:
-    book = tmp_path / "book.db"
-    book.write_text(f"#YANEURAOU-DB2016 1.00\nsfen {STARTPOS}\n7g7f none many\n")
-    with UsiProcess(*ENGINE, "--book-file", str(book)) as process:
-        process.ready()
-        for count in (1, 0):
-            process.send("position startpos", "go nodes 50")
-            lines = process.until("bestmove")
-            assert BESTMOVE.fullmatch(lines[-1])
-            assert sum(line.startswith(f"info string warning: {book}: broken line") for line in lines) == count
-
-
 def test_ends_of_games(engine: UsiProcess) -> None:
     mated = "position sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w 2r2b3g4s4n4l17p 2"
     assert engine.bestmove(mated, "go nodes 10") == "bestmove resign"
@@ -128,25 +114,6 @@ def test_a_repeated_position_is_searched(engine: UsiProcess) -> None:
         assert BESTMOVE.fullmatch(answer)
 
 
-@pytest.mark.parametrize("how", ["quit", "close"])
-def test_the_end_during_a_search(how: str) -> None:
-    """The machine may be busy: one of twenty has its answer in the time that is given to it."""
-
-    def once() -> int:
-        with UsiProcess(*ENGINE) as process:
-            process.ready()
-            process.send("go infinite")
-            time.sleep(0.3)
-            if how == "quit":
-                process.send("quit")
-            else:
-                process.close_input()
-            assert process.end(60) == 0
-            return len(re.findall("^bestmove ", process.rest(), re.MULTILINE))
-
-    assert any(once() == 1 for _ in range(20))
-
-
 def test_a_network_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(b"nonsense")
@@ -158,10 +125,6 @@ def test_a_network_that_is_none(tmp_path: Path) -> None:
             assert lines[-1].startswith("info string Error! ")
             assert str(found) in lines[-1]
             assert "readyok" not in lines
-
-
-def test_broken_input() -> None:
-    run_engine(300, 5, [*ENGINE, "--playouts", "5"])
 
 
 def test_a_level_and_a_network_by_name() -> None:
@@ -191,9 +154,3 @@ def test_a_level_and_a_network_by_name() -> None:
         assert int(engine.until("bestmove")[-2].split(" nodes ")[1].split()[0]) >= 50
         engine.send("setoption name Level value 11")
         assert "expected a number from 0 to 10" in engine.line()
-
-
-def test_an_unknown_network_gets_close_names() -> None:
-    with UsiProcess("yomi", "usi") as engine:
-        engine.send("setoption name DNN_Model value yomi-shogi-sparce", "isready")
-        assert "did you mean yomi-shogi-sparse?" in engine.line()

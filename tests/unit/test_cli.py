@@ -45,27 +45,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "chess",
-        "gtp --frobnicate",
-        "gtp --visits few",
-        "gtp --visits",
-        "gtp --memory 1",
-        "gtp --net no/such/file",
-        "gtp --config no/such/file",
-        "gtp --rules checkers",
-        "gtp --log-file no/such/folder/log",
-        "play",
-        "play chess",
-        "play go --color green",
-        "play go --handicap 99",
-        "selfplay go --games 0",
-        "net",
-        "net info",
-        "net info no/such/file",
-        "net import no/such/file",
-        "net frobnicate x",
+        "chess", "gtp --frobnicate", "gtp --visits few", "gtp --visits", "gtp --memory 1", "gtp --net no/such/file",
+        "gtp --config no/such/file", "gtp --rules checkers", "gtp --log-file no/such/folder/log", "play", "play chess",
+        "play go --color green", "play go --handicap 99", "selfplay go --games 0", "net", "net info",
+        "net info no/such/file", "net import no/such/file", "net frobnicate x",
     ],
-)
+)  # fmt: skip
 def test_errors_are_one_line(words: str, fake_players: list[FakePlayer], capsys: pytest.CaptureFixture[str]) -> None:
     error_of(capsys, *words.split())
 

@@ -58,15 +58,8 @@ ALLOWED = {
 }
 MODES = {"open": 1, "fdopen": 1, "ZipFile": 1}  # place of the mode, one less for methods of paths
 WRITERS = {
-    "write_text",
-    "write_bytes",
-    "savefig",
-    "tofile",
-    "FileHandler",
-    "NamedTemporaryFile",
-    "mkstemp",
-    "symlink_to",
-}
+    "write_text", "write_bytes", "savefig", "tofile", "FileHandler", "NamedTemporaryFile", "mkstemp", "symlink_to",
+}  # fmt: skip
 OF_MODULES = {
     "np": {"save", "savez", "savez_compressed", "savetxt"},
     "onnx": {"save", "save_model"},
@@ -124,26 +117,14 @@ def test_all_files_are_written_by_the_one_writer() -> None:
 
 def test_the_check_sees_the_kinds_of_writing() -> None:
     lines = (
-        'open(p, "w")',
-        'p.open("ab")',
-        'open(p, mode="x")',
-        "p.write_text(t)",
-        "np.save(p, a)",
-        "shutil.copy(a, b)",
-        "os.replace(a, b)",
-        'zipfile.ZipFile(p, "w")',
-        "open(p, mode)",
-        "os.open(p, os.O_WRONLY)",
-    )
+        'open(p, "w")', 'p.open("ab")', 'open(p, mode="x")', "p.write_text(t)", "np.save(p, a)", "shutil.copy(a, b)",
+        "os.replace(a, b)", 'zipfile.ZipFile(p, "w")', "open(p, mode)", "os.open(p, os.O_WRONLY)",
+    )  # fmt: skip
     assert [line for line in lines if writing_functions(line) != ["the module"]] == []
     lines = (
-        "open(p)",
-        'p.open("rb")',
-        'open(p, encoding="utf-8")',
-        "webbrowser.open(page)",
-        "os.open(p, os.O_RDONLY)",
+        "open(p)", 'p.open("rb")', 'open(p, encoding="utf-8")', "webbrowser.open(page)", "os.open(p, os.O_RDONLY)",
         'text.replace("a", "b")',
-    )
+    )  # fmt: skip
     assert [line for line in lines if writing_functions(line)] == []
 
 
@@ -251,25 +232,15 @@ def test_a_run_without_room_leaves_no_part_of_a_file(
 @pytest.mark.parametrize(
     "words",
     [
-        "review RECORD --out OUT/x",
-        "review RECORD --json OUT/x.json",
-        "review RECORD --out OUT/x --task 1/2",
-        "selfplay go --out OUT",
-        "selfplay go --out OUT/x/y",
-        "match go yomi:visits=2 yomi:visits=3 --out OUT/x",
-        "match go yomi:visits=2 yomi:visits=3 --plot OUT/x.png",
-        "duel go --second visits=3 --out OUT/x",
-        "rate RECORD --plot OUT/x.png",
-        "play go --evaluator uniform --save OUT/x.sgf",
-        "dataset make RECORD --out OUT/x",
-        "dataset openings RECORD --out OUT/x",
-        "dataset import RECORD --out OUT/x",
-        "dataset convert RECORD OUT/x.hcpe",
-        "net compress yomi-go-b6c96 --out OUT/x.bin.xz",
-        "bench tree --json OUT/x.json",
-        "bench nps --csv OUT/x.csv",
+        "review RECORD --out OUT/x", "review RECORD --json OUT/x.json", "review RECORD --out OUT/x --task 1/2",
+        "selfplay go --out OUT", "selfplay go --out OUT/x/y", "match go yomi:visits=2 yomi:visits=3 --out OUT/x",
+        "match go yomi:visits=2 yomi:visits=3 --plot OUT/x.png", "duel go --second visits=3 --out OUT/x",
+        "rate RECORD --plot OUT/x.png", "play go --evaluator uniform --save OUT/x.sgf",
+        "dataset make RECORD --out OUT/x", "dataset openings RECORD --out OUT/x", "dataset import RECORD --out OUT/x",
+        "dataset convert RECORD OUT/x.hcpe", "net compress yomi-go-b6c96 --out OUT/x.bin.xz",
+        "bench tree --json OUT/x.json", "bench nps --csv OUT/x.csv",
     ],
-)
+)  # fmt: skip
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,16 +52,8 @@ def test_rectangular_boards() -> None:
     assert [board.vertex(board.points[0]), board.vertex(board.points[-1])] == ["A13", "T1"]
     assert [len(row) for row in board.rows(board.points)] == [19] * 13
     assert [board.vertex(point) for point in fixed_handicap(9, board)] == [
-        "D4",
-        "Q10",
-        "D10",
-        "Q4",
-        "D7",
-        "Q7",
-        "K4",
-        "K10",
-        "K7",
-    ]
+        "D4", "Q10", "D10", "Q4", "D7", "Q7", "K4", "K10", "K7",
+    ]  # fmt: skip
     assert len(set(free_handicap(30, Board(4, 9)))) == 30
     with pytest.raises(VertexError, match="expected A1 to T13"):
         board.parse_vertex("A14")

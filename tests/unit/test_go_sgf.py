@@ -595,25 +595,9 @@ def by_sgfmill(raw: bytes) -> list[tuple[int, dict[str, list[str]]]]:
 
 
 WORDS = [
-    "(",
-    "(",
-    ";",
-    ";",
-    ")",
-    ")",
-    "B",
-    "W",
-    "AddWhite",
-    "[aa]",
-    "[bc]",
-    "[a\\]b]",
-    "C[(;]",
-    "[]",
-    " ",
-    "\n",
-    "C[x]",
+    "(", "(", ";", ";", ")", ")", "B", "W", "AddWhite", "[aa]", "[bc]", "[a\\]b]", "C[(;]", "[]", " ", "\n", "C[x]",
     "?",
-]
+]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=40).map("".join))

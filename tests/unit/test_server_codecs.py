@@ -159,20 +159,11 @@ def test_garbage_is_passed_over(data: bytes, size: int) -> None:
 @looped(
     "line",
     [
-        "setup 7 9 7.0 120000 white(1)",
-        "setup 7 nine 7.0 120000 w b",
-        "setup 7 9 7.0 soon w b",
-        "setup 7 9 7.0 1 w b e5 x",
-        "play x e5 100",
-        "play b e5",
-        "genmove b",
-        "genmove b -",
-        "gameover",
-        "username now",
-        "",
-        "e5",
+        "setup 7 9 7.0 120000 white(1)", "setup 7 nine 7.0 120000 w b", "setup 7 9 7.0 soon w b",
+        "setup 7 9 7.0 1 w b e5 x", "play x e5 100", "play b e5", "genmove b", "genmove b -", "gameover",
+        "username now", "", "e5",
     ],
-)
+)  # fmt: skip
 def test_other_lines_of_cgos(line: str) -> None:
     assert cgos_codec.parse_line(line) == cgos_codec.Other(line)
 
