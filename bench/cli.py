@@ -146,7 +146,6 @@ def make_parser(words: Sequence[str]) -> Parser:
     _add_nps(add, game, first)
     _add_rates(add, game, first)
     _add_tree(add, game, first)
-    _add_handoff(add, game, first)
     _add_rollouts(add)
     _add_nets(add)
     _add_gpu(add)
@@ -156,7 +155,6 @@ def make_parser(words: Sequence[str]) -> Parser:
     _add_people(add, game)
     _add_choices(add, game)
     _add_precision(add, game, first)
-    _add_score(add)
     _add_train(add)
     text = "one number that changes when the search's decisions change"
     signature = add("signature", text, lambda signature, args: signature.run())
@@ -314,22 +312,6 @@ def _subjects(args: argparse.Namespace, options: Options) -> list[BenchmarkPosit
 
 def _tree(tree: Any, args: argparse.Namespace) -> Rows:
     return list(tree.run(_subjects(args, Options(leaf_mate_depth=args.mate_depth)), args.playouts, args.workers))
-
-
-def _add_handoff(add: Add, game: Game[Any, Any], first: str) -> None:
-    handoff = add("handoff", "how busy the search keeps a GPU, with a simulated one", _handoff)
-    _add_game(handoff, game, first)
-    _add_sizes(handoff, "Go: board sizes")
-    handoff.add_argument("--rows", metavar="N", type=count, default=128, help="rows of a batch (128)")
-    handoff.add_argument("--milliseconds", metavar="MS", type=positive, default=5.0, help="time of a batch (5)")
-    handoff.add_argument("--workers", metavar="N", type=count, default=1, help="search threads (1)")
-    handoff.add_argument("--in-flight", metavar="N", type=count, default=2, help="batches in flight by thread (2)")
-    handoff.add_argument("--seconds", metavar="S", type=positive, default=3.0, help="search of each position (3)")
-
-
-def _handoff(handoff: Any, args: argparse.Namespace) -> Rows:
-    how = args.rows, args.milliseconds, args.workers, args.in_flight, args.seconds
-    return list(handoff.run(_subjects(args, Options()), *how))
 
 
 def _add_rollouts(add: Add) -> None:
@@ -511,17 +493,6 @@ def _add_precision(add: Add, game: Game[Any, Any], first: str) -> None:
 
 def _precision(precision: Any, args: argparse.Namespace) -> Rows:
     return list(precision.run(collect(args, GAMES[args.game]), GAMES[args.game], args.positions))
-
-
-def _add_score(add: Add) -> None:
-    score = add(
-        "score",
-        "error of a network's points on a data set, beside rollouts in the same time",
-        lambda score, args: score.run(args.network, args.data, args.positions),
-    )
-    score.add_argument("network", metavar="NET", type=Path, help="a network for Go that predicts points")
-    score.add_argument("data", metavar="DATA", type=Path, help="data set with points, of the network's features")
-    score.add_argument("--positions", metavar="N", type=count, default=5000, help="positions of its test split (5000)")
 
 
 def _add_train(add: Add) -> None:

@@ -2,23 +2,17 @@
 
 import errno
 import importlib.util
-import json
 import re
 import signal
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.cli.main import main
-from yomi.engine.datasets.evaluate_network import evaluate_network
-from yomi.engine.evaluators.devices import CPU
 from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import to_sgf
@@ -80,28 +74,6 @@ def test_data_sets_are_checked_and_described(made: Path, capsys: pytest.CaptureF
     # A network tested on its own labels: all that differs is the symmetry that each position was labelled under.
     assert "policy accuracy" in table
     assert "ownership error" in table
-
-
-def test_points_beside_an_even_board_and_rollouts(
-    made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
-    net, folder = made / "net.bin", made / "set"
-    assert main(["bench", "score", str(net), str(folder), "--json", str(made / "rows.json")]) == 0
-    rows = {row["method"]: row for row in json.loads((made / "rows.json").read_text())["results"]}
-    (shard,) = (each for each in open_dataset(folder).shards if each.split == "test")
-    columns = shard.open()
-    points = columns["lead"].astype(np.float32) - columns["komi"].astype(np.float32)
-    assert rows["even board"]["mean_absolute_error"] == pytest.approx(np.abs(points).mean(), rel=1e-5)
-    table = evaluate_network(FORMATS, net, open_dataset(folder), "test", 0, CPU).values()
-    assert rows["network"]["mean_absolute_error"] == pytest.approx(table["score_error"], rel=1e-5)
-    assert {row["positions"] for row in rows.values()} == {shard.rows}
-    # 49 points are all that a rollout can win or lose
-    assert 0.0 < rows["1 rollout"]["mean_absolute_error"] <= np.abs(points).max() + 49
-
-    shogi = str(resources.files("yomi.nets.models") / "yomi-shogi-6x64.onnx")
-    assert main(["bench", "score", shogi, str(folder)]) == 2
-    assert "with the features dlshogi-62-57 found, expected a network for Go" in capsys.readouterr().err
 
 
 def test_errors_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
