@@ -20,7 +20,6 @@ from yomi.engine.clusters.actors import ClusterOptions
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.play import ADJUDICATION, MAX_MOVES, RESIGNATION
 from yomi.engine.shogi.datasets import played as shogi_played
-from yomi.engine.shogi.datasets import played_units
 from yomi.engine.shogi.datasets.played import (
     SENT_PLIES,
     PlayedPositions,
@@ -160,8 +159,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_a_cluster_plays_the_same_games(actors: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     total, _ = make(monkeypatch, tmp_path / "here", 900)
     monkeypatch.setattr(FakeUnitPool, "made", [], raising=False)
-    monkeypatch.setattr(played_units, "UnitPool", FakeUnitPool)
-    monkeypatch.setattr(played_units, "UsiClient", lambda spec: FakeEngine())
+    monkeypatch.setattr(shogi_played, "UnitPool", FakeUnitPool)
     cluster, lines = ClusterOptions("local", actors), list[str]()
     for positions in (400, 900):  # a continued run
         found = play_shogi_positions(tmp_path / "there", OPTIONS, positions, SPEC, (), 1, lines.append, cluster)

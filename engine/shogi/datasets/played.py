@@ -15,21 +15,23 @@ import math
 import queue
 import random
 import re
-import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from yomi.engine.clients.client import RESIGN, EngineError
-from yomi.engine.clients.spec import EngineLimits, EngineSpec
+from yomi.engine.clients.spec import EngineLimits, EngineSpec, is_own
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import UNLIMITED
-from yomi.engine.clusters.actors import ClusterError, ClusterOptions
+from yomi.engine.clusters.actors import ClusterError, ClusterOptions, Places, Recipe
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.datasets.making import Log
 from yomi.engine.matches.games import Adjudicator
+from yomi.engine.matches.units import placed
 from yomi.engine.play import play_game
 from yomi.engine.players.request import Decision
 from yomi.engine.records import CENTIPAWNS
@@ -39,6 +41,7 @@ from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
 from yomi.engine.shogi.placement import format_sfen
 from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack, pack_game
 from yomi.engine.shogi.records.record import GameRecord, RecordError
+from yomi.engine.clusters.units import IN_ORDER, Report, UnitPool, UnitWorker
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts, write_atomically
 from yomi.nets.text import parse_json
@@ -49,7 +52,7 @@ SENT_PLIES = 8
 MANIFEST = "played.json"
 FORMAT = 1
 FAILURES = 3  # consecutive failed games of an engine that end the run; other failed games are left out
-
+PACKED_BYTES = 32
 MAX_STALE_GAMES = 100  # consecutive games without a new position that end the run; nothing else would end it
 
 
@@ -76,6 +79,10 @@ class PlayedPositions:
     ending: str  # an ending of yomi.engine.play
     plies: int
     rows: Sequence[tuple[bytes, int, int]]  # packed board, centipawns for the side to move, move
+
+
+# The games of a run in order, without an end, each with its positions or why the engine failed.
+Games: TypeAlias = Generator[PlayedPositions | str, None, None]
 
 
 def play_positions(
@@ -167,14 +174,15 @@ def play_shogi_positions(
     if files.total < positions:
         begin, before = time.monotonic(), files.total
         spec = replace(spec, limits=spec.limits.over(EngineLimits(nodes=options.nodes)))
+        player = options, spec, openings, is_own(spec)
         if cluster is None:
-            games = _EnginePool(options, spec, openings, files.next_game, log).run(processes)
+            games = _games_here(files.next_game, [GamePlayer({}, *player) for _ in range(processes)])
         else:
-            from yomi.engine.shogi.datasets.played_units import games_on_cluster
-
-            games = games_on_cluster(cluster, options, spec, openings, files.next_game, log)
+            games = _games_there(cluster, Recipe(GamePlayer, player), files.next_game, log)
         try:
             for played in games:
+                if isinstance(played, str):
+                    log(f"game {files.next_game} left out: {played}")
                 if files.add(played) or files.total >= positions:
                     rate = (files.total - before) / (time.monotonic() - begin)
                     log(f"{files.write()}: {files.total} positions in all, {rate:.0f}/s")
@@ -207,10 +215,10 @@ class _Files:
         for path in sorted(folder.glob("games-*.hcpe")):
             self._read(path)
 
-    def add(self, played: PlayedPositions | None) -> bool:
-        """Add the next game (None: failed), and return whether a file is complete."""
+    def add(self, played: PlayedPositions | str) -> bool:
+        """Add the next game, or why it failed, and return whether a file is complete."""
         self.next_game += 1
-        if played is not None:
+        if isinstance(played, PlayedPositions):
             self._last_game = self.next_game - 1
             chosen = [row for row in played.rows if self._is_new(row[0])]
             self._stale_games = 0 if chosen else self._stale_games + 1
@@ -270,70 +278,105 @@ class _Files:
                 raise NetworkError(f"{path}: {name} {was!r} found, expected {value!r}, or a new folder")
 
 
-# Number and positions of a game (None: failed), or the error that ends the run.
-Done = tuple[int, PlayedPositions | BaseException | None]
+class GamePlayer(UnitWorker):
+    """Plays games with one engine, in an actor or a thread. A unit is the number of a game.
 
+    The engine starts with the first game, and again after a failure.
+    """
 
-class _EnginePool:
     def __init__(
-        self, options: ShogiPlayOptions, spec: EngineSpec, openings: Sequence[GameRecord], first_game: int, log: Log
+        self,
+        places: Places,
+        options: ShogiPlayOptions,
+        spec: EngineSpec,
+        openings: Sequence[GameRecord],
+        is_yomi: bool,
     ) -> None:
-        self.options, self.openings, self.log, self.spec = options, openings, log, spec
-        self._first_game = first_game
-        self._numbers = itertools.count(first_game)
-        self._done: queue.SimpleQueue[Done] = queue.SimpleQueue()
-        self._stopped = threading.Event()
-        self._clients: dict[int, UsiClient] = {}  # by thread
-        self._threads: list[threading.Thread] = []
+        super().__init__()
+        self._options, self._spec, self._openings = options, placed(spec, places, is_yomi), openings
+        self._engine: UsiClient | None = None
+        self._failures = 0
+        self._is_over = False
 
-    def run(self, processes: int) -> Generator[PlayedPositions | None, None, None]:
-        """Start the engines and yield their games in order, without an end. The engines end with the generator."""
+    def play(self, number: int) -> PlayedPositions | str:
+        """Return a game, or why the engine failed. Raises EngineError if it does not start or fails repeatedly."""
+        self._engine = self._engine or UsiClient(self._spec)
+        if self._is_over:
+            raise EngineError("the run is over")
         try:
-            for index in range(processes):
-                self._threads.append(threading.Thread(target=self._work, args=(index,), name=f"engine {index}"))
-                self._threads[-1].start()
-            # Games end in any order, and files need them in order.
-            waiting: dict[int, PlayedPositions | None] = {}
-            for number in itertools.count(self._first_game):
-                while number not in waiting:
-                    which, what = self._done.get()
-                    if isinstance(what, BaseException):
-                        raise what
-                    waiting[which] = what
-                yield waiting.pop(number)
-        finally:
+            played = play_positions(self._engine, self._options, self._openings, number)
+        except EngineError as error:
+            self._failures += 1
+            if self._failures == FAILURES:
+                raise
             self.close()
+            return str(error)
+        self._failures = 0
+        return played
+
+    def work(self, unit: int, payload: Any) -> Report:
+        played = self.play(unit)
+        if isinstance(played, str):
+            return Report({"failed": played})
+        rows = [[packed.hex(), score, move] for packed, score, move in played.rows]
+        return Report({"winner": played.winner, "ending": played.ending, "plies": played.plies, "rows": rows})
+
+    def kill(self) -> None:
+        """End the engine at once, also while another thread waits for its move."""
+        self._is_over = True
+        if (engine := self._engine) is not None:
+            engine.process.kill()
 
     def close(self) -> None:
-        """End the engines. Unfinished games are lost."""
-        self._stopped.set()
-        for client in list(self._clients.values()):
-            # A thread may wait for its engine, which would play on.
-            client.process.kill()
-        for thread in self._threads:
-            thread.join()
+        if self._engine is not None:
+            self._engine.close()
+        self._engine = None
 
-    def _work(self, index: int) -> None:
-        failures = 0
+
+def _games_here(first: int, players: Sequence[GamePlayer]) -> Games:
+    """Yield games in order, from game `first`, without an end. Each of the players has a thread."""
+    idle = queue.SimpleQueue[GamePlayer]()
+    for player in players:
+        idle.put(player)
+
+    def play(number: int) -> PlayedPositions | str:
+        player = idle.get()
         try:
-            while not self._stopped.is_set():
-                if index not in self._clients:
-                    self._clients[index] = UsiClient(self.spec)
-                    continue  # meanwhile it may be over
-                number = next(self._numbers)
-                try:
-                    played = play_positions(self._clients[index], self.options, self.openings, number)
-                    failures = 0
-                    self._done.put((number, played))
-                except EngineError as error:
-                    failures += 1
-                    if failures == FAILURES or self._stopped.is_set():
-                        raise
-                    self.log(f"game {number} left out: {error}")
-                    self._clients.pop(index).close()
-                    self._done.put((number, None))
-        except BaseException as error:
-            self._done.put((-1, error))
+            return player.play(number)
         finally:
-            if index in self._clients:
-                self._clients[index].close()
+            idle.put(player)
+
+    with ThreadPoolExecutor(len(players), "engine") as pool:
+        # Games end in any order, and files need them in order.
+        begun = deque(pool.submit(play, number) for number in range(first, first + IN_ORDER * len(players)))
+        try:
+            for number in itertools.count(first + len(begun)):
+                yield begun.popleft().result()
+                begun.append(pool.submit(play, number))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for player in players:
+                player.kill()
+            pool.shutdown()
+            for player in players:
+                player.close()
+
+
+def _games_there(cluster: ClusterOptions, recipe: Recipe, first: int, log: Log) -> Games:
+    """Yield games of actors as `_games_here` does. Raises ClusterError."""
+    with UnitPool(cluster, lambda actors: (recipe, 1), log) as pool:
+        for _, played in pool.run(itertools.count(first), lambda number: None, _checked, in_order=True):
+            yield played
+
+
+def _checked(number: int, report: Report) -> PlayedPositions | str:
+    """Return a game, or why it failed. Raises ValueError for anything else."""
+    if isinstance(report.data, dict) and isinstance(report.data.get("failed"), str):
+        return str(report.data["failed"])
+    winner, ending, plies, rows = (report.data[name] for name in ("winner", "ending", "plies", "rows"))
+    if winner not in (BLACK, WHITE, DRAW) or not isinstance(ending, str) or type(plies) is not int:
+        raise ValueError("expected a game with a result")
+    found = [(bytes.fromhex(packed), int(score), int(move)) for packed, score, move in rows]
+    if any(len(packed) != PACKED_BYTES for packed, _, _ in found):
+        raise ValueError(f"expected boards of {PACKED_BYTES} bytes")
+    return PlayedPositions(number, winner, ending, plies, found)
