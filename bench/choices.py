@@ -152,6 +152,23 @@ class Asked(Generic[G]):
         return answer.move, None if answer.evaluation is None else answer.evaluation.winrate
 
 
+def read_games(
+    path: Path, kind: MatchGame[Any], rules: dict[str, Any]
+) -> Iterator[tuple[Any, Callable[[int | None], str]]]:
+    """Yield each record of a file or folder, and a function that returns its game after a number of moves (None: all)
+    in the form of a match's openings.
+
+    Raises:
+        ChoicesError: a file cannot be read.
+    """
+    for file in record_files(path, kind.suffixes):
+        try:
+            for record in kind.load_records(file):
+                yield record, lambda ply, record=record: kind.opening_of(record, ply, rules)
+        except ValueError as error:
+            raise ChoicesError(fault_of(file, error)) from None
+
+
 def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begin: int, step: int) -> Iterator[str]:
     """Yield positions of games in the form of a match's openings, each once: first those after `begin` moves of each
     game.
@@ -167,15 +184,10 @@ def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begi
         ChoicesError: a file cannot be read.
     """
     lines = []
-    for file in record_files(path, kind.suffixes):
-        try:
-            for record in kind.load_records(file):
-                whole = kind.begin(rules, kind.opening_of(record, None, rules))
-                plies = range(begin, len(whole.moves), step)
-                # From the end on: `opening_of` may shorten the record.
-                lines.append([kind.opening_of(record, ply, rules) for ply in reversed(plies)][::-1])
-        except ValueError as error:
-            raise ChoicesError(fault_of(file, error)) from None
+    for _, opening in read_games(path, kind, rules):
+        plies = range(begin, len(kind.begin(rules, opening(None)).moves), step)
+        # From the end on: `opening_of` may shorten the record.
+        lines.append([opening(ply) for ply in reversed(plies)][::-1])
     seen = set()
     for ply in range(max(map(len, lines), default=0)):
         for line in lines:

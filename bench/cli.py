@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from yomi.bench.flags import board, count, network, positive, winrate
-from yomi.bench.options import (
+from yomi.bench.flags import (
     BY_LEVEL,
     EVALUATOR_OPTIONS,
     GPU_OPTIONS,
@@ -21,6 +20,11 @@ from yomi.bench.options import (
     RULES,
     SEARCH_OPTIONS,
     all_but,
+    board,
+    count,
+    network,
+    positive,
+    winrate,
 )
 from yomi.engine.arguments import add_old_names
 from yomi.engine.cli.games import HELP, game_first, game_in_flags, split_game
@@ -35,17 +39,19 @@ from yomi.nets.files import check_file
 from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:
-    from yomi.bench.rivals import Rival
+    from yomi.bench.nps import Rival
     from yomi.engine.game import BenchmarkPositions, Game
 
 Rows = list[dict[str, Any]]
-# Measures with a benchmark's module, yomi.bench.NAME, which is imported as late as this.
+# Measures with a benchmark's module of yomi.bench, which is imported as late as this.
 Measure: TypeAlias = Callable[[Any, argparse.Namespace], Rows]
 # Adds a benchmark: name, help and function.
 Add: TypeAlias = Callable[[str, str, Measure], argparse.ArgumentParser]
 # A result file and the function that writes it.
 Output: TypeAlias = tuple[Path, Callable[[Path], None]]
 
+# Modules of benchmarks with another name.
+MODULES = {"precision": "evaluator", "perft": "beside_cshogi", "mate": "beside_cshogi"}
 PACKAGES = {"nets": ("onnx", "onnxruntime"), "train": ("torch",)}  # that a benchmark needs
 
 EPILOG = """\
@@ -135,7 +141,7 @@ def make_parser(words: Sequence[str]) -> Parser:
     def add(name: str, text: str, measure: Measure) -> argparse.ArgumentParser:
         def measured(args: argparse.Namespace) -> Rows:
             _expect(*PACKAGES.get(name, ()))
-            return measure(importlib.import_module(f"yomi.bench.{name}"), args)
+            return measure(importlib.import_module(f"yomi.bench.{MODULES.get(name, name)}"), args)
 
         child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         child.add_argument("--json", metavar="FILE", type=Path, help="write machine, command and results to FILE")
@@ -247,13 +253,11 @@ def _add_nps(add: Add, game: Game[Any, Any], first: str) -> None:
 
 
 def _nps(nps: Any, args: argparse.Namespace) -> Rows:
-    from yomi.bench.rivals import ratio_rows
-
     if args.plot is not None:
         plot_check(args.plot)
     rows: Rows
     rows, rivals = nps.run(_searching(args), args.duration, GAMES[args.game], args.against)
-    args.further = ratio_rows(rows, rivals) if rivals else []
+    args.further = nps.ratio_rows(rows, rivals) if rivals else []
     args.outputs = [*_nps_outputs(args, rows, rivals)]
     return rows
 
@@ -376,11 +380,11 @@ def _add_perft(add: Add) -> None:
     counting.set_defaults(kernels=(SHOGI,))
 
 
-def _perft(perft: Any, args: argparse.Namespace) -> Rows:
+def _perft(module: Any, args: argparse.Namespace) -> Rows:
     from yomi.engine.shogi.placement import STARTPOS, SfenError
 
     try:
-        return list(perft.run(args.sfen or STARTPOS, args.depth))
+        return list(module.count_leaves(args.sfen or STARTPOS, args.depth))
     except SfenError as error:
         raise CliError(f"--sfen: {error}") from None
 
@@ -389,7 +393,7 @@ def _add_mate(add: Add) -> None:
     mates = add(
         "mate",
         "milliseconds for a mate problem of shogi, beside cshogi",
-        lambda mate, args: mate.run(args.files, args.nodes),
+        lambda module, args: module.solve(args.files, args.nodes),
     )
     mates.add_argument("files", metavar="FILE", type=Path, nargs="+", help="problems, one SFEN a line")
     mates.add_argument("--nodes", metavar="N", type=count, default=1_000_000, help="positions for a problem (1000000)")
@@ -491,8 +495,8 @@ def _add_precision(add: Add, game: Game[Any, Any], first: str) -> None:
     add_options(precision, game, leave_out=all_but(PRECISION_OPTIONS))
 
 
-def _precision(precision: Any, args: argparse.Namespace) -> Rows:
-    return list(precision.run(collect(args, GAMES[args.game]), GAMES[args.game], args.positions))
+def _precision(module: Any, args: argparse.Namespace) -> Rows:
+    return list(module.precision(collect(args, GAMES[args.game]), GAMES[args.game], args.positions))
 
 
 def _add_train(add: Add) -> None:

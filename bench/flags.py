@@ -1,8 +1,12 @@
-"""Argument types of the benchmarks' own flags."""
+"""Types of the benchmarks' own flags, and which of yomi's options each benchmark takes."""
 
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from collections.abc import Collection
+
+from yomi.engine.options import TABLE
+from yomi.engine.players.setup import TUNED
 
 
 def positive(text: str) -> float:
@@ -45,3 +49,32 @@ def network(text: str) -> tuple[int, int]:
     if not (blocks.isdecimal() and channels.isdecimal() and int(channels)):
         raise ArgumentTypeError(f"expected blocks x channels such as 10x192, found {text!r}")
     return int(blocks), int(channels)
+
+
+# Options that a level or the ladder sets.
+BY_LEVEL = (
+    *("seconds", "visits", "playouts", "temperature", "temperature_moves", "workers", "memory", "seed", "ponder"),
+    "level",
+)
+# Options of the evaluation and its batches.
+EVALUATOR_OPTIONS = (
+    *TUNED,
+    *("net", "value_net", "evaluator", "devices", "device_workers", "symmetry", "rollout_weight", "seed", "size"),
+)
+# Options of `bench nps`, for the evaluation and the tree. It searches for a given time, without noise.
+SEARCH_OPTIONS = (
+    *EVALUATOR_OPTIONS,
+    *("cache_size", "memory", "c_puct", "c_puct_log", "c_puct_base", "root_c_puct", "root_c_puct_base"),
+    *("fpu_reduction", "root_fpu_reduction", "virtual_loss", "score_utility", "dynamic_score_utility"),
+    *("policy_temperature", "root_policy_temperature", "leaf_mate_depth"),
+)
+PRECISION_OPTIONS = ("net", "device", "devices", "backend", "precision", "batch_size", "size")
+# Options of `bench gpu`, which has networks of its own.
+GPU_OPTIONS = (*TUNED, "devices", "device_workers", "memory")
+
+RULES = ("size", "komi", "rules", "entering_king")
+
+
+def all_but(names: Collection[str]) -> list[str]:
+    """Return the options that a command leaves out if it takes only `names`."""
+    return [name for name in TABLE if name not in names]

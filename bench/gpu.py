@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from yomi.bench import gpu_proofs
+from yomi.bench.flags import GPU_OPTIONS
 from yomi.bench.go_network import write_go_network
 from yomi.bench.gpu_proofs import NotInstalledError, Proof
 from yomi.bench.measure import evaluator_rate
-from yomi.bench.options import GPU_OPTIONS
 from yomi.engine.calibration import search_counts
 from yomi.engine.cli.output import say
 from yomi.engine.evaluators.base import EvaluatorError

@@ -1,24 +1,65 @@
-"""`bench nps`: nodes per second of the search, of a tree's evaluator alone, and of other engines."""
+"""`bench nps`: nodes per second of the search, of a tree's evaluator alone, and of other engines by their own counts.
+
+GTP engines report visits by `kata-analyze` or `lz-analyze` (one per descent of the tree). USI engines report nodes by
+`go infinite`; each engine defines its own. All get the same positions and the same time.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Mapping, Sequence
+import re
+import statistics
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from yomi.bench.measure import best_batch, evaluator_rate
-from yomi.bench.rivals import COUNTS, SUMMARIES, Rival, close_rivals, column, measure, open_rivals
 from yomi.engine.calibration import search_counts
 from yomi.engine.cli.output import say
+from yomi.engine.cli.parser import CliError
+from yomi.engine.clients.client import EngineError
+from yomi.engine.clients.gtp import GtpClient
+from yomi.engine.clients.spec import YOMI, EngineSpec, SpecError, parse_spec, with_unique_names
+from yomi.engine.clients.usi import UsiClient
+from yomi.engine.clock import TimeSettings
+from yomi.engine.color import BLACK
 from yomi.engine.default_network import alpha_beta_file
+from yomi.engine.go.points import format_color
+from yomi.engine.registry import GAMES
 from yomi.engine.search.search import Search
+from yomi.engine.shogi.notation import format_usi
 from yomi.nets.files import write_atomically
 from yomi.nets.text import csv_lines
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
+    from yomi.engine.go.game import GoGame
     from yomi.engine.options import Options
+    from yomi.engine.shogi.game import ShogiGame
+
+# Seconds to wait for an engine's start.
+START_TIMEOUT = 300.0
+# Centiseconds between reports of GTP engines.
+REPORT_INTERVAL = 5
+# GTP commands that report visits; the first one that an engine knows is used.
+ANALYSES = {"kata-analyze": f"{REPORT_INTERVAL} rootInfo true", "lz-analyze": f"{REPORT_INTERVAL}"}
+
+EVALUATED, DESCENDED, MOVED, OWN = "evaluated", "descended", "moved", "own count"
+# yomi's rates: positions evaluated, descents of the tree, moves made on a board.
+COUNTS = {
+    EVALUATED: "evaluations_per_second",
+    DESCENDED: "playouts_per_second",
+    MOVED: "moves_per_second",
+}
+# Kind of count that USI engines report as nodes, by engine name.
+KNOWN_COUNTS = ((r"dlshogi|gct", EVALUATED), (r"yaneura|suisho|stockfish|apery|gikou|gpsshogi", MOVED))
+SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": statistics.mean,
+    "median": statistics.median,
+    "min": min,
+    "max": max,
+}
 
 Measured = tuple[Any, dict[str, float]]  # a position and its rates
 
@@ -112,3 +153,152 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], rivals: Sequence[Ri
         texts = ("" if rate is None else f"{rate:.1f}" for rate in rates)
         lines += [[str(number), name, text] for number, text in enumerate(texts, 1)]
     write_atomically(path, csv_lines(lines).encode())
+
+
+# -- other engines -----------------------------------------------------------------------------------------------------
+
+
+class GtpRival:
+    """A GTP engine with an analysis command."""
+
+    counting = DESCENDED
+
+    def __init__(self, spec: EngineSpec) -> None:
+        self.name = spec.name
+        self._client = GtpClient(spec, timeout=START_TIMEOUT)
+        self.close = self._client.close
+        if not self._client.first_known(ANALYSES, format_color(BLACK)):
+            self.close()
+            raise EngineError(f"has no analysing command: expected {' or '.join(ANALYSES)}")
+
+    def measure(self, game: GoGame, seconds: float) -> float | None:
+        client = self._client
+        client.new_game(game.board.side, game.komi, str(game.rules), TimeSettings())
+        if client.knows("clear_cache"):
+            client.ask("clear_cache")
+        for color, move in game.moves:
+            client.play(format_color(color), game.board.vertex(move))
+        command = client.first_known(ANALYSES, format_color(game.side_to_move))
+        return _rate(client.analyse(command, seconds), visits_of)
+
+
+class UsiRival:
+    def __init__(self, spec: EngineSpec) -> None:
+        self.name = spec.name
+        self._client = UsiClient(spec, timeout=START_TIMEOUT)
+        self.close = self._client.close
+        title = self._client.title.lower()
+        self.counting = next((kind for pattern, kind in KNOWN_COUNTS if re.search(pattern, title)), OWN)
+
+    def measure(self, game: ShogiGame, seconds: float) -> float | None:
+        self._client.new_game()
+        moves = [format_usi(move) for _, move in game.moves]
+        return _rate(self._client.analyse(game.initial_sfen, moves, seconds), nodes_of)
+
+
+def _rate(lines: Iterable[tuple[float, str]], count_of: Callable[[str], int | None]) -> float | None:
+    """Return the count per second of the last analysis line that has a count; None if it is 0."""
+    last = (0.0, 0)
+    for seconds, line in lines:
+        if (count := count_of(line)) is not None:
+            last = (seconds, count)
+    return last[1] / last[0] if last[1] else None
+
+
+def visits_of(line: str) -> int | None:
+    """Return the root's visits in an analysis line: from rootInfo, or the sum over the moves."""
+    if not line.startswith("info "):
+        return None
+    root = re.search(r"rootInfo .*?\bvisits ([0-9]+)", line)
+    if root:
+        return int(root[1])
+    return sum(int(number) for number in re.findall(r"\binfo move \S+ visits ([0-9]+)", line))
+
+
+def nodes_of(line: str) -> int | None:
+    """Return the node count of a USI engine's report."""
+    found = re.search(r"\bnodes ([0-9]+)", line)
+    return int(found[1]) if found else None
+
+
+KINDS: dict[str, type[GtpRival] | type[UsiRival]] = {"gtp": GtpRival, "usi": UsiRival}
+# Another engine to measure. `counting` is EVALUATED, DESCENDED, MOVED or OWN.
+Rival: TypeAlias = GtpRival | UsiRival
+
+
+# None is called yomi, the measured engine's name.
+def open_rivals(commands: Sequence[str], game: str) -> list[Rival]:
+    """Start other engines.
+
+    Args:
+        commands: players as in `yomi match`.
+        game: go or shogi.
+
+    Raises:
+        CliError: a player is not described well, does not start, or cannot be measured.
+    """
+    try:
+        others = [parse_spec(text, game, GAMES[game].protocol) for text in commands]
+        _, *specs = with_unique_names([EngineSpec(YOMI, ()), *others])
+    except SpecError as error:
+        raise CliError(f"--against: {error}") from None
+    rivals: list[Rival] = []
+    for spec in specs:
+        try:
+            rivals.append(KINDS[GAMES[game].protocol](spec))
+        except EngineError as error:
+            close_rivals(rivals)
+            raise CliError(f"--against {spec.name}: {error}") from None
+    return rivals
+
+
+def close_rivals(rivals: Sequence[Rival]) -> None:
+    for rival in rivals:
+        rival.close()
+
+
+def column(rival: Rival) -> str:
+    return f"{rival.name} ({rival.counting})"
+
+
+def measure(rival: Rival, game: Any, seconds: float) -> float | None:
+    """Return nodes per second of a search from scratch; None if the engine reports none.
+
+    Raises:
+        EngineError: the engine fails.
+    """
+    time.sleep(0.05)  # the previous search has stopped by now
+    try:
+        return rival.measure(game, seconds)
+    except EngineError as error:
+        raise CliError(f"--against {rival.name}: {error}") from None
+
+
+def ratio_rows(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> list[dict[str, Any]]:
+    """Return the ratios of yomi's mean, median, minimum and maximum to each rival's.
+
+    If the rival's kind of count is known, only that kind is compared, otherwise all three. Positions without a report
+    from the rival do not count.
+
+    Args:
+        rows: one for each position; rows named mean and so on are skipped.
+        rivals: the other engines.
+    """
+    positions = [row for row in rows if row["position"] not in SUMMARIES]
+    made: list[dict[str, Any]] = [{"ratio": name} for name in SUMMARIES]
+    for rival in rivals:
+        known = [row for row in positions if row[column(rival)] is not None]
+        for kind in [rival.counting] if rival.counting in COUNTS else COUNTS:
+            for cells, function in zip(made, SUMMARIES.values(), strict=True):
+                own, other = ([row[key] for row in known] for key in (COUNTS[kind], column(rival)))
+                cells[f"yomi {kind}/{rival.name}"] = percent(function(own) / function(other)) if known else None
+    return made
+
+
+def percent(ratio: float) -> str:
+    """Return a ratio as a percentage and a factor: 23.94% (1/4.2), 310.00% (3.1)."""
+    if ratio <= 0.0:
+        return "0%"
+    inverse = 1.0 / ratio
+    other = f"1/{inverse:.1f}" if 1.0 < inverse < 10 else f"1/{inverse:.0f}" if inverse >= 10 else f"{ratio:.1f}"
+    return f"{100.0 * ratio:.2f}% ({other})"

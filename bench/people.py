@@ -6,7 +6,7 @@ others. It is a conditional logit in two weights, so the likelihood is concave a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from yomi.bench.choices import ChoicesError, read_games
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.levels import level_settings
-from yomi.engine.matches.results import fault_of
-from yomi.engine.matches.schedule import record_files
 from yomi.engine.players.people import features
 from yomi.engine.search.types import Limits
-from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
-    from yomi.engine.matches.games import MatchGame
     from yomi.engine.options import Options
     from yomi.engine.players.player import Player
 
@@ -36,10 +33,6 @@ POLICY = np.array([1.0, 0.0])  # weights of the plain policy
 UNIFORM = 0.01
 
 Array = npt.NDArray[np.float64]
-
-
-class PeopleError(LineError):
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +58,7 @@ def run(
         limit: maximum number of positions of a group.
 
     Raises:
-        PeopleError: a file cannot be read, or a group has too few positions.
+        ChoicesError: a file cannot be read, or a group has too few positions.
     """
     settings = {**level_settings(game, 1, options), "visits": visits, "memory": MEMORY}
     player: Player[Any] = game.make_player(options.with_values(settings))
@@ -77,7 +70,7 @@ def run(
 
 def _row(path: Path, fitted_to: list[Choice], tested_on: list[Choice]) -> dict[str, Any]:
     if not fitted_to or not tested_on:
-        raise PeopleError(f"{path}: moves of fewer than 2 games found, expected more games of people")
+        raise ChoicesError(f"{path}: moves of fewer than 2 games found, expected more games of people")
     weights = fit(fitted_to)
     return {
         "records": path.name,
@@ -97,29 +90,19 @@ def _halves(
     halves: tuple[list[Choice], list[Choice]] = ([], [])
     kind = game.matches()
     rules = kind.rules(player.options, None, 0)
-    for number, (record, begin) in enumerate(_records(kind, path, rules)):
-        whole = begin(None)
+    for number, (record, opening) in enumerate(read_games(path, kind, rules)):
+        whole = kind.begin(rules, opening(None))
         names = {BLACK: record.black.lower(), WHITE: record.white.lower()}
         for ply in range(FIRST, len(whole.moves), step):
             color, move = whole.moves[ply]
             if (without and without.lower() in names[color]) or move in game.pass_moves:
                 continue
-            found = choice_in(player, begin(ply), move, visits)
+            found = choice_in(player, kind.begin(rules, opening(ply)), move, visits)
             if found is not None:
                 halves[number % 2].append(found)
             if sum(map(len, halves)) >= limit:
                 return halves
     return halves
-
-
-def _records(kind: MatchGame[Any], path: Path, rules: dict[str, Any]) -> Iterator[tuple[Any, Callable[..., Any]]]:
-    """Yield each record, and a function that returns its game after a number of moves (None: all)."""
-    for file in record_files(path, kind.suffixes):
-        try:
-            for record in kind.load_records(file):
-                yield record, lambda ply, record=record: kind.begin(rules, kind.opening_of(record, ply, rules))
-        except ValueError as error:
-            raise PeopleError(fault_of(file, error)) from None
 
 
 def choice_in(player: Player[Any], game: Any, move: int, visits: int) -> Choice | None:

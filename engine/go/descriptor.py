@@ -93,7 +93,7 @@ def _add_teacher(group: _ActionsContainer) -> None:
 
 def _add_make(group: _ActionsContainer) -> None:
     add, value = group.add_argument, functools.partial(add_value, group)
-    value("--rules", "chinese", None, "use these rules for records that name none")
+    value("--rules", "guess", None, "use these rules for records that name none; guess: as in reviews")
     add("--size", type=int, action="append", default=[], metavar="N", help="use only boards of this size")
     value("--positions", 0, "N", "take N positions of each game, spread evenly", "all")
     add(

@@ -40,6 +40,7 @@ Event = dict[str, Any]  # has `event`, `time` in Unix seconds, the fields of FIE
 # fields.
 FIELDS: Mapping[str, str] = {
     "start": "version settings",
+    "precision": "precision",
     "selfplay": "generation network games rows moves evaluations seconds black white drawn",
     "training": "generation steps seconds window losses",
     "gate": "generation network against wins losses draws seconds promoted",
@@ -50,7 +51,7 @@ FIELDS: Mapping[str, str] = {
     "stop": "why",
 }
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("event", "version", "network", "against", "part", "for", "why"), str),
+    **dict.fromkeys(("event", "version", "network", "against", "part", "for", "why", "precision"), str),
     **dict.fromkeys(("time", "seconds"), (int, float)),
     "settings": dict,
     "promoted": bool,

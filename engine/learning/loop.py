@@ -123,7 +123,8 @@ class Loop:
         }
         self._figures, self._on_generation = GenerationFigures(), on_generation
         store.journal.listeners.append(self._figures.add)
-        self._shares = newest_shares(store.journal.read())
+        events = store.journal.read()
+        self._shares = newest_shares(events)
         self._failure_limit = FailureLimit()
         self._matches, self._adapt = matches, adapt
         self._learner: Learner | None = None
@@ -133,6 +134,8 @@ class Loop:
         self._idle_since = time.monotonic()
         self._phase = ""  # current work of the training thread: training, gate or ladder of a network
         self._sent_generation = -1  # generation that the workers play with
+        # In which the workers compute the networks, from the journal
+        self._precision = next((event["precision"] for event in reversed(events) if event["event"] == "precision"), "")
         self._page_games: deque[dict[str, Any]] = deque(maxlen=PAGE_GAMES)
         self._page_written = time.monotonic()
         self._stopped = threading.Event()
@@ -205,7 +208,13 @@ class Loop:
         state = self.store.state
         self._sent_generation = state.generation
         plays = state.network if state.generation >= self.settings.without_network else self.game.default_evaluator
-        options = self._options(plays) if plays == state.network else replace(self.options, net=None, evaluator=plays)
+        if plays == state.network:
+            options = self._options(plays)
+            if options.precision != self._precision:
+                self._precision = options.precision
+                self.store.journal.append("precision", precision=options.precision)
+        else:
+            options = replace(self.options, net=None, evaluator=plays)
         self.workers.use(Task(options, plays, self.store.leads))
 
     def _options(self, network: str) -> Options:

@@ -107,7 +107,10 @@ def _is_going_on(folder: Path, progress: Progress, now: float) -> bool:
 
 def _settings(progress: Progress) -> str:
     for start in progress.of("start")[-1:]:
-        plain = [f"{name} {value}" for name, value in start["settings"].items() if not isinstance(value, dict | list)]
+        settings = dict(start["settings"])
+        for event in progress.of("precision")[-1:]:
+            settings["precision"] = event["precision"]
+        plain = [f"{name} {value}" for name, value in settings.items() if not isinstance(value, dict | list)]
         return ", ".join([f"version {start['version']}", *plain])
     return ""
 

@@ -22,9 +22,9 @@ from tests.fakes.books import write_apery, write_yaneuraou, write_ybb
 from tests.fuzz.harness import Files, Reader
 from tests.naive import nnue
 from tests.naive.katago_networks import RandomNetworks
+from yomi.bench.beside_cshogi import ProblemError, read_problems
 from yomi.bench.choices import ChoicesError, Sayings
 from yomi.bench.levels import LevelsError, read_pairings
-from yomi.bench.mate import ProblemError, read_problems
 from yomi.engine.cli import learn, match_settings, net
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.review_parts import done, merge, results

@@ -20,7 +20,7 @@ from tests.fakes.evaluators import ScriptedEvaluator
 from tests.process.match_process import scripted
 from yomi.bench import cli, evaluator, measure, nps, selfplay, tree
 from yomi.bench.cli import main
-from yomi.bench.rivals import SUMMARIES, close_rivals, column, open_rivals, percent, visits_of
+from yomi.bench.nps import SUMMARIES, close_rivals, column, open_rivals, percent, visits_of
 from yomi.engine.cli.main import main as yomi
 from yomi.engine.cli.parser import CliError
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator

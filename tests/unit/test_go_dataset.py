@@ -27,7 +27,7 @@ from yomi.engine.go.datasets import teacher as go_teacher
 from yomi.engine.go.datasets.dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
 from yomi.engine.go.datasets.games import Row, blank_columns, read_games
 from yomi.engine.go.datasets.teacher import LABELS_VERSION, NetworkTeacher, seed_of
-from yomi.engine.go.game import GoGame
+from yomi.engine.go.game import SCORINGS, GoGame
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.scoring import read_result
@@ -131,6 +131,19 @@ def test_all_games_of_a_file_count(tmp_path: Path) -> None:
     assert table.games["size"].tolist() == [9, 5]
     assert table.games["start"].tolist() == [0, 2]
     assert not refused
+
+
+def test_rules_of_records_that_name_none(tmp_path: Path) -> None:
+    path = tmp_path / "two.sgf"
+    path.write_text(
+        "(;GM[1]SZ[9]KM[6.5];B[cc];W[gg])\n(;GM[1]SZ[9]KM[7.5];B[dd])\n(;GM[1]SZ[9]KM[7.5]RU[Japanese];B[dd])\n"
+    )
+    scorings = {
+        rules: read_games([path], tmp_path / "parts", rules, lambda read, bad: None)[0].games["scoring"].tolist()
+        for rules in (None, CHINESE)
+    }
+    area, territory = SCORINGS["AREA"], SCORINGS["TERRITORY"]
+    assert scorings == {None: [territory, area, territory], CHINESE: [area, area, territory]}
 
 
 def test_one_bad_game_leaves_the_others_of_its_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,15 @@ def test_all_losses_reach_the_journal(tmp_path: Path) -> None:
     made.run(Goal(generations=1))
     (trained,) = (each for each in Journal(tmp_path / "run" / NAME).read() if each["event"] == "training")
     assert trained["losses"] == {"total": 2.0, "hints": 0.5, "short_value": 0.25}
+
+
+def test_the_chosen_precision_reaches_the_journal(tmp_path: Path) -> None:
+    for generations in (2, 3):  # a continued run computes in the same precision
+        made = loop(tmp_path, lambda *_: PLAYED, [], Players(), ladder=0)
+        made._adapt = lambda options: replace(options, precision="int8")
+        made.run(Goal(generations=generations))
+    events = Journal(tmp_path / "run" / NAME).read()
+    assert [event["precision"] for event in events if event["event"] == "precision"] == ["int8"]
 
 
 def test_a_caller_gets_the_figures_of_each_network(tmp_path: Path) -> None:

@@ -79,7 +79,8 @@ EVENTS: list[tuple[float, Event]] = [  # with the seconds since START
     (110, {"event": "promotion", "generation": 0, "network": FIRST}),
     (170, met("match", FIRST, "uniform", 30, 10)),
     (180, {"event": "stop", "why": "Ctrl-C"}),
-    (90_000, started()),
+    (90_000, started(precision="auto")),
+    (90_001, {"event": "precision", "precision": "int8"}),
     (90_030, played(1, FIRST, lead=4.5)),
     (90_040, trained(1, 3.5)),
     (90_100, met("gate", SECOND, FIRST, 35, 25, generation=1, promoted=True)),
@@ -93,7 +94,7 @@ EVENTS: list[tuple[float, Event]] = [  # with the seconds since START
 
 TEXT = """\
 state       yomi learn go: running, last event (lost) 31 s ago
-settings    version 1.2.0, game go, size 7
+settings    version 1.2.0, game go, size 7, precision int8
 generation  11 after 0.11 hours
 games       180 games, 6,000 rows, 7,500 moves
 training    600 steps

@@ -42,7 +42,7 @@ from yomi.engine.go.datasets.games import (
     without_duplicates,
 )
 from yomi.engine.go.datasets.teacher import LABELS_VERSION, KomiScorer, NetworkTeacher
-from yomi.engine.go.rules import Rules
+from yomi.engine.go.rules import GUESS, Rules
 from yomi.engine.records import LeftOut
 from yomi.native.datasets.replay import write_keys
 from yomi.native.go.board import POSITION_DTYPE
@@ -60,7 +60,7 @@ class GoDataOptions:
     """Options that determine the content of a data set. The manifest keeps them."""
 
     features: str = "katago-v7"
-    rules: str = "chinese"  # rules of records that name none
+    rules: str = GUESS  # rules of records that name none
     positions: int = 0  # positions of each game, spread evenly; 0 for all
     # Duplicates that are left out: equal positions ("position"), equal positions with equal moves ("move"), or "none".
     unique: str = "move"
@@ -115,7 +115,7 @@ def make_go_dataset(
     if manifest.features.game != "go":
         raise NetworkError(f"feature set {options.features} of {manifest.features.game} found, expected one of Go")
     dataset = begin_dataset(folder, manifest)
-    rules = Rules.parse(options.rules)
+    rules = None if options.rules == GUESS else Rules.parse(options.rules)
 
     def progress(read: int, refused: int) -> None:
         log(f"{read} games read, {refused} refused")

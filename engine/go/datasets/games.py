@@ -27,7 +27,7 @@ from yomi.engine.datasets.making import Columns, sgf_texts
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import handicap_stones
 from yomi.engine.go.record_files import each_record
-from yomi.engine.go.rules import Rules
+from yomi.engine.go.rules import GUESS, Rules
 from yomi.engine.go.scoring import read_result
 from yomi.engine.go.sgf import GameRecord, SgfError
 from yomi.engine.play import RESIGNATION
@@ -73,7 +73,7 @@ class GameTable:
         return GameTable(self.games[keep], self.codes)
 
 
-def game_row(record: GameRecord, rules: Rules) -> tuple[npt.NDArray[np.void], list[int]]:
+def game_row(record: GameRecord, rules: Rules | None) -> tuple[npt.NDArray[np.void], list[int]]:
     """Return a game's row, with start 0, and its codes, up to a move off the board. Raises SgfError."""
     has_fault = any(node.fault for node in record.line())
     game: GoGame = record.game(rules=rules, override_rules=record.rules is None, cut=has_fault)
@@ -94,7 +94,7 @@ def game_row(record: GameRecord, rules: Rules) -> tuple[npt.NDArray[np.void], li
 def read_games(
     paths: Sequence[Path],
     folder: Path,
-    rules: Rules,
+    rules: Rules | None,
     progress: Callable[[int, int], None],
     left_out: LeftOut | None = None,
 ) -> tuple[GameTable, Counter[str]]:
@@ -102,8 +102,9 @@ def read_games(
 
     Many games are read by one process for each core; these processes import the program's main module.
 
-    `rules` are for records that name none or unknown ones. `progress` gets the numbers of games read and refused.
-    `left_out` collects unreadable files and refused games. Without it, the first unreadable file raises.
+    `rules` are for records that name none or unknown ones; None to guess them. `progress` gets the numbers of games
+    read and refused. `left_out` collects unreadable files and refused games. Without it, the first unreadable file
+    raises.
 
     Returns:
         The table, and the number of refused records by reason.
@@ -138,10 +139,11 @@ def read_games(
 
 
 def _parts(
-    pool: ProcessPoolExecutor, path: Path, folder: Path, rules: Rules
+    pool: ProcessPoolExecutor, path: Path, folder: Path, rules: Rules | None
 ) -> Iterator[tuple[GameTable, Counter[str]]]:
     """Yield the games of a file in parts, each from the cache or read and cached now."""
-    key = hashlib.sha256(f"{READER} {source_digest(path)} {rules.to_json()}".encode()).hexdigest()[:12]
+    named = GUESS if rules is None else rules.to_json()
+    key = hashlib.sha256(f"{READER} {source_digest(path)} {named}".encode()).hexdigest()[:12]
     texts = sgf_texts(path)
     for number in itertools.count():
         part = folder / f"{key}-{number:05d}.npz"
@@ -171,7 +173,9 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _read_chunk(pool: ProcessPoolExecutor, texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counter[str]]:
+def _read_chunk(
+    pool: ProcessPoolExecutor, texts: Sequence[bytes], rules: Rules | None
+) -> tuple[GameTable, Counter[str]]:
     """Read games; if there are many, in the processes of the pool."""
     if len(texts) <= PIECE_GAMES:
         return _read_piece(texts, rules)
@@ -180,7 +184,7 @@ def _read_chunk(pool: ProcessPoolExecutor, texts: Sequence[bytes], rules: Rules)
     return _joined([table for table, _ in read]), sum((reasons for _, reasons in read), Counter())
 
 
-def _read_piece(texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counter[str]]:
+def _read_piece(texts: Sequence[bytes], rules: Rules | None) -> tuple[GameTable, Counter[str]]:
     rows, codes, refused = [], [], Counter[str]()
     position = 0
     for text in texts:

@@ -1,28 +1,103 @@
-"""`bench mate`: milliseconds that df-pn needs for a mate problem, compared with cshogi's solver."""
+"""Shogi beside cshogi: `bench perft` (leaves per second of the tree of legal moves, on one core, where cshogi is called
+from Python), and `bench mate` (milliseconds that df-pn needs for a mate problem).
+"""
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from yomi.bench.perft import find_cshogi
 from yomi.engine.play import MATE
 from yomi.engine.shogi.game import IllegalMove, ShogiGame
 from yomi.engine.shogi.placement import SfenError
 from yomi.engine.shogi.players.mate import MateSearch
+from yomi.native.shogi.movegen import perft
 from yomi.nets.errors import LineError
+from yomi.nets.installation import pip_command
 
-MAX_PLY = 63
-# Number of times that each solver solves a problem, in turns; the fastest time counts.
+# Measurements of each side, in turns; the best counts.
 TURNS = 3
+MAX_PLY = 63
+
+
+def find_cshogi() -> Any:
+    """Return the module, or None (with a line on stderr) if it cannot be imported."""
+    try:
+        import cshogi
+    except ImportError as error:
+        print(
+            f"yomi: measured without cshogi ({error}); to compare: {pip_command('install', 'cshogi')}", file=sys.stderr
+        )
+        return None
+    return cshogi
+
+
+def count_leaves(sfen: str, depth: int) -> list[dict[str, Any]]:
+    """Count the lines of 1 to `depth` moves from a position. The last move of a line is counted without making it.
+
+    Without cshogi its columns are None.
+
+    Raises:
+        yomi.engine.shogi.placement.SfenError: the text is not a possible position.
+        RuntimeError: cshogi's count differs.
+    """
+    game = ShogiGame(sfen)
+    cshogi = find_cshogi()
+    board = None if cshogi is None else cshogi.Board(game.sfen())
+    perft(game.position, game.history, 2)  # loads or compiles the kernels
+    rows = []
+    for each in range(1, depth + 1):
+        own, theirs = [], []
+        for _ in range(TURNS):
+            own.append(_timed(lambda n: perft(game.position, game.history, n), each))
+            if board is not None:
+                theirs.append(_timed(lambda n: _count(board, n), each))
+        leaves = own[0][0]
+        if theirs and leaves != theirs[0][0]:
+            raise RuntimeError(f"depth {each}: found {leaves} leaves, expected cshogi's {theirs[0][0]}")
+        seconds, their_seconds = (min((spent for _, spent in side), default=None) for side in (own, theirs))
+        assert seconds is not None
+        rows.append(
+            {
+                "depth": each,
+                "leaves": leaves,
+                "seconds": seconds,
+                "leaves_per_second": leaves / seconds,
+                "cshogi_per_second": None if their_seconds is None else leaves / their_seconds,
+                "ratio": None if their_seconds is None else their_seconds / seconds,
+            }
+        )
+    return rows
+
+
+def _timed(count: Callable[[int], int], depth: int) -> tuple[int, float]:
+    begin = time.perf_counter()
+    leaves = count(depth)
+    return leaves, time.perf_counter() - begin
+
+
+def _count(board: Any, depth: int) -> int:
+    if depth == 1:
+        return len(board.legal_moves)
+    total = 0
+    for move in board.legal_moves:
+        board.push(move)
+        total += _count(board, depth - 1)
+        board.pop()
+    return total
+
+
+# -- mate problems -----------------------------------------------------------------------------------------------------
 
 
 class ProblemError(LineError):
     """A file of problems cannot be read; the message is one line."""
 
 
-def run(paths: list[Path], nodes: int) -> list[dict[str, Any]]:
+def solve(paths: list[Path], nodes: int) -> list[dict[str, Any]]:
     """Solve all problems of the files, one SFEN a line, in which the side to move mates. Every mate is replayed.
 
     The time includes the whole variation; cshogi returns only the first move. Without cshogi its columns are None.
