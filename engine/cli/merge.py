@@ -41,7 +41,7 @@ KINDS = {
     "tune": "yomi.engine.cli.tune",
     **dict.fromkeys(("match", "duel"), "yomi.engine.matches.parts"),
     "review": "yomi.engine.cli.review_parts",
-    **dict.fromkeys(("dataset play", "dataset make", "dataset vary"), "yomi.engine.datasets.parts"),
+    **dict.fromkeys(("dataset play", "dataset make", "dataset vary"), "yomi.engine.datasets.shards"),
 }
 
 

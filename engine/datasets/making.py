@@ -1,4 +1,4 @@
-"""Data sets from game files: find and read the files, cut rows into shards, and write the missing shards."""
+"""Data sets from game files: find and read the files, and cut rows into shards."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.datasets.parts import ShardWork
+from yomi.engine.datasets.shards import ShardWork
 from yomi.engine.records import MAX_RECORD_BYTES, LeftOut, refuse_special
 from yomi.native.jit import CACHE_DIRECTORY, kernel_key
 from yomi.nets.data.shards import SPLITS, shard_name
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 GO_SUFFIXES = (".sgf", ".gib", ".ngf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
 _PART = 1 << 20
 MAKE = ShardWork("dataset make")
-Log = Callable[[str], None]
-Columns = dict[str, npt.NDArray[Any]]
 # Split, board size, name and rows of a shard.
 Planned = tuple[str, int, str, npt.NDArray[Any]]
 

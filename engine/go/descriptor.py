@@ -258,7 +258,7 @@ class Go(Game[Any, Any]):
 
     def make_dataset(self, args: Namespace, say: Say) -> Dataset:
         from yomi.engine.datasets.making import GO_SUFFIXES, announce_kernels, find_files, named
-        from yomi.engine.datasets.parts import ShardWork
+        from yomi.engine.datasets.shards import ShardWork
         from yomi.engine.go.datasets.dataset import GoDataOptions, make_go_dataset
         from yomi.engine.go.datasets.games import TRUSTS
 
@@ -296,7 +296,7 @@ class Go(Game[Any, Any]):
 
     def play_dataset(self, args: Namespace, say: Say) -> Dataset:
         from yomi.engine.datasets.making import announce_kernels, named
-        from yomi.engine.datasets.parts import ShardWork
+        from yomi.engine.datasets.shards import ShardWork
         from yomi.engine.go.datasets.played import PlayOptions, play_go_dataset
         from yomi.native.go.board import MAX_SIZE, MIN_SIZE
 

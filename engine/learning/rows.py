@@ -173,7 +173,9 @@ def planes_of(
     encode_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
     bits = planes[:, : features.bits].reshape(rows, features.bits * planes.shape[-1] ** 2) != 0.0
     columns: dict[str, npt.NDArray[Any]] = {"planes": np.packbits(bits, axis=1)}
-    if features.globals:  # a global is a constant plane: keep its first point
+    if features.joined:
+        columns["globals"] = planes[:, features.bits :, 0, 0]
+    elif features.globals:  # a global is a constant plane: keep its first point
         area = math.prod(spec.extras_shape) // features.globals
         columns["globals"] = extras.reshape(rows, features.globals, area)[:, :, 0]
     return columns

@@ -170,7 +170,7 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     from yomi.engine.clients.client import EngineError
     from yomi.engine.clients.spec import SpecError, is_own, parse_spec
     from yomi.engine.datasets.making import named
-    from yomi.engine.datasets.parts import ShardWork
+    from yomi.engine.datasets.shards import ShardWork
     from yomi.engine.evaluators.kernel_evaluators import SparseEvaluator
     from yomi.engine.evaluators.load import load
     from yomi.engine.shogi.datasets.varied import ShogiVaryOptions, VariedShards, vary_positions
@@ -237,7 +237,7 @@ class Shogi(Game[Any, Any]):
     reviewer = lazy("yomi.engine.shogi.review:open_reviewer")
     recorder = lazy("yomi.engine.shogi.selfplay:open_recorder")
     replay = lazy("yomi.engine.shogi.selfplay:replay")
-    encoder = lazy("yomi.engine.shogi.datasets.dataset:encoder_of")
+    encoder = lazy("yomi.engine.shogi.datasets.encoder:encoder_of")
     network_defaults = lazy("yomi.engine.shogi.players.setup:network_defaults")
     benchmark_setup = lazy("yomi.engine.shogi.players.setup:benchmark_setup")
     benchmark_positions = lazy("yomi.engine.shogi.players.setup:benchmark_positions")
@@ -261,7 +261,7 @@ class Shogi(Game[Any, Any]):
 
     def make_dataset(self, args: Namespace, say: Say) -> Dataset:
         from yomi.engine.datasets.making import announce_kernels, find_files
-        from yomi.engine.datasets.parts import ShardWork
+        from yomi.engine.datasets.shards import ShardWork
         from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
         from yomi.engine.shogi.datasets.rows import SHOGI_SUFFIXES
 

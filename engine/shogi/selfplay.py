@@ -28,7 +28,7 @@ from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, note_of, record_of
 from yomi.native.datasets.packed import write_boards
 from yomi.native.shogi.pieces import HAND_TYPES
-from yomi.native.shogi.position import FORM_DLSHOGI
+from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI
 from yomi.native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
 from yomi.native.shogi.squares import SQUARES
 from yomi.native.spec import GameSpec
@@ -200,7 +200,7 @@ def encoding_of(features: FeatureSet) -> tuple[GameSpec, Encoder]:
     """Return shogi's spec for a feature set, and the function that encodes positions for it."""
     if features.name == SHOGI_BOARD:
         return shogi_spec(), boards_of
-    spec = shogi_spec(FORM_DLSHOGI, features.extras)
+    spec = shogi_spec(FORM_ALPHAZERO if features.joined else FORM_DLSHOGI, features.extras)
     return spec, functools.partial(planes_of, spec=spec, features=features)
 
 

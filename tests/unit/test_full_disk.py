@@ -28,7 +28,7 @@ ALLOWED = {
     "engine/cli/review_progress.py: ReviewJournal.append": "a journal for append_object",
     "engine/cli/selfplay.py: _append": "rows for append_whole",
     "engine/cli/train.py: _note_start": "a journal for append_object",
-    "engine/datasets/units.py: to_files": "to memory",
+    "engine/datasets/shards.py: to_files": "to memory",
     "engine/evaluators/devices.py: _quiet": "the null device",
     "engine/go/datasets/games.py: _save_part": "to the stream of atomic_writer",
     "engine/learning/journal.py: Journal.append": "a journal for append_object",

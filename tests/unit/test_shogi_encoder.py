@@ -5,7 +5,7 @@ import pytest
 
 from tests.naive.shogi_rules import SlowShogi
 from tests.naive.shogi_sparse import FIRST, TABLES, SlowRows
-from yomi.engine.shogi.datasets.dataset import ShogiEncoder
+from yomi.engine.shogi.datasets.encoder import ShogiEncoder
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.placement import Placement
 from yomi.native.shogi.planes import policy_index

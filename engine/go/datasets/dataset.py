@@ -19,17 +19,8 @@ import numpy.typing as npt
 
 from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
-from yomi.engine.datasets.making import (
-    GO_SUFFIXES,
-    MAKE,
-    Columns,
-    Log,
-    held_out,
-    plan_shards,
-    readable_files,
-)
-from yomi.engine.datasets.parts import ShardWork
-from yomi.engine.datasets.units import make_shards
+from yomi.engine.datasets.making import GO_SUFFIXES, MAKE, held_out, plan_shards, readable_files
+from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
 from yomi.engine.go.datasets.games import (
     PLY_DTYPE,
     GameTable,

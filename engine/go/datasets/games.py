@@ -23,7 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.datasets.making import Columns, sgf_texts
+from yomi.engine.datasets.making import sgf_texts
+from yomi.engine.datasets.shards import Columns
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import handicap_stones
 from yomi.engine.go.record_files import each_record

@@ -21,9 +21,7 @@ import numpy.typing as npt
 
 from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
-from yomi.engine.datasets.making import Columns, Log
-from yomi.engine.datasets.parts import ShardWork
-from yomi.engine.datasets.units import make_shards
+from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
 from yomi.engine.go.datasets.games import blank_columns
 from yomi.engine.go.datasets.teacher import LABELS_VERSION, TOP_MOVES, NetworkTeacher, write_outputs
 from yomi.engine.go.game import GoGame

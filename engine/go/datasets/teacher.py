@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK
-from yomi.engine.datasets.making import Columns
+from yomi.engine.datasets.shards import Columns
 from yomi.engine.evaluators.devices import Device
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import NetworkEvaluator

@@ -1,7 +1,4 @@
-"""`yomi dataset make` for shogi: game records, hcpe, hcpe3 and psv files become a folder of shards.
-
-`ShogiEncoder` turns its boards into inputs of sparse networks (yomi.native.shogi.sparse).
-"""
+"""`yomi dataset make` for shogi: game records, hcpe, hcpe3 and psv files become a folder of shards."""
 
 from __future__ import annotations
 
@@ -10,16 +7,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.clusters.actors import Places
-from yomi.engine.datasets.making import MAKE, Columns, Log, held_out, plan_shards, readable_files
-from yomi.engine.datasets.parts import ShardWork
-from yomi.engine.datasets.sparse import MoveProducts
-from yomi.engine.datasets.units import make_shards
+from yomi.engine.datasets.making import MAKE, held_out, plan_shards, readable_files
+from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.datasets.rows import (
     NO_MOVE,
@@ -30,18 +24,13 @@ from yomi.engine.shogi.datasets.rows import (
     move_fault,
     read_rows,
 )
-from yomi.native.datasets.packed import set_positions, write_boards
-from yomi.native.datasets.positions import encode_positions
-from yomi.native.datasets.sparse import encode_boards
-from yomi.native.shogi.pieces import HAND_TYPES, KING, PROMOTION, WHITE_PIECE
-from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
-from yomi.native.shogi.sparse import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES
-from yomi.native.shogi.spec import shogi_spec
+from yomi.engine.shogi.selfplay import encoding_of
+from yomi.native.datasets.packed import set_positions
+from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, widths
 from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.errors import NetworkError
-from yomi.nets.metadata import SHOGI_BOARD, FeatureSet
-from yomi.nets.sparse import SparseRows
+from yomi.nets.metadata import FeatureSet
 
 CHUNK = 256
 # Centipawns of dlshogi's sigmoid: this score is a winrate of 1 / (1 + 1 / e).
@@ -191,84 +180,6 @@ def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, f
     winners = part["winner"]
     signs = np.where(winners == positions["side_to_move"], 1.0, -1.0)
     columns["value"][place] = np.where(winners == 0, 0.0, signs)
-    if features.name == SHOGI_BOARD:
-        hands = np.zeros((len(part), features.globals), np.uint8)
-        write_boards(positions, columns["levels"][place], hands)
-        columns["globals"][place] = hands
-        return
-    spec = shogi_spec(int(positions["form"][0]), features.extras)
-    planes = np.zeros((len(part), *spec.planes_shape), np.float32)
-    extras = np.zeros((len(part), *spec.extras_shape), np.float32)
-    encode_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
-    columns["planes"][place] = np.packbits(planes[:, : features.bits].reshape(len(part), -1) != 0.0, axis=1)
-    columns["globals"][place] = planes[:, features.bits :, 0, 0] if features.joined else extras
-
-
-# -- inputs of sparse networks -----------------------------------------------------------------------------------------
-
-# Pieces of each kind in a full set, kings last. The first entry stands for numbers that are not pieces.
-PIECES = np.array([0, 18, 4, 4, 4, 2, 2, 4, 2])
-EMPTY = len(PIECES)
-
-
-def _kinds() -> npt.NDArray[np.uint8]:
-    # The kind of each number on a board, promoted or not; EMPTY if there is no piece.
-    kinds = np.zeros(256, np.uint8)
-    kinds[0] = EMPTY
-    for code in range(1, KING + 7):
-        kinds[code] = kinds[code + WHITE_PIECE] = code if code <= KING else code - PROMOTION
-    return kinds
-
-
-KIND_OF = _kinds()
-
-
-class ShogiEncoder(MoveProducts):
-    """Encodes levels and globals of the feature set shogi-board. Implements yomi.nets.sparse.SparseEncoder.
-
-    Moves are those of a search (yomi.native.shogi.waivers). Boards have no history, so repetitions are ignored.
-    """
-
-    inputs = INPUTS
-    max_active = MAX_ACTIVE
-    tables: tuple[int, ...] = TABLES
-
-    def encode(self, levels: npt.NDArray[np.uint8], globals_: npt.NDArray[Any]) -> SparseRows:
-        boards, hands = levels[:, 0], globals_.astype(np.uint8)
-        _check(boards, hands)
-        count = len(boards)
-        position = np.zeros(1, POSITION_DTYPE)[0]
-        position["form"] = FORM_DLSHOGI
-        # Most of these places stay untouched, and take no memory.
-        active, rows = np.empty(count * MAX_ACTIVE, np.int32), np.empty((count * MAX_MOVES, PARTS), np.int32)
-        labels = np.empty(count * MAX_MOVES, np.int32)
-        active_starts, starts = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
-        encode_boards(
-            np.ascontiguousarray(boards),
-            hands.reshape(count, 2, 7),
-            position,
-            np.zeros(MAX_HISTORY, np.uint64),
-            np.zeros(1, SCRATCH_DTYPE)[0],
-            np.zeros(MAX_MOVES, np.uint16),
-            active,
-            active_starts,
-            rows,
-            labels,
-            starts,
-        )
-        return SparseRows(active[: active_starts[-1]], active_starts, rows[: starts[-1]], labels[: starts[-1]], starts)
-
-
-def encoder_of(features: str) -> ShogiEncoder | None:
-    return ShogiEncoder() if features == SHOGI_BOARD else None
-
-
-def _check(boards: npt.NDArray[np.uint8], hands: npt.NDArray[np.uint8]) -> None:
-    # Kernels have room for the pieces of one set only.
-    kinds = KIND_OF[boards]
-    counts = np.stack([(kinds == kind).sum(1) for kind in range(len(PIECES))], axis=1)
-    counts[:, list(HAND_TYPES)] += hands.reshape(-1, 2, 7).sum(1, dtype=np.int64)
-    if (counts > PIECES).any():
-        row, kind = np.argwhere(counts > PIECES)[0].tolist()
-        what = f"pieces of kind {kind}" if kind else "squares with a number that is no piece"
-        raise NetworkError(f"a board with {counts[row, kind]} {what} found, expected at most {PIECES[kind]}")
+    _, encode = encoding_of(features)
+    for name, array in encode(positions, history).items():
+        columns[name][place] = array

@@ -28,8 +28,9 @@ from yomi.engine.clients.spec import EngineLimits, EngineSpec, is_own
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import UNLIMITED
 from yomi.engine.clusters.actors import ClusterError, ClusterOptions, Places, Recipe
+from yomi.engine.clusters.units import IN_ORDER, Report, UnitPool, UnitWorker
 from yomi.engine.color import BLACK, DRAW, WHITE
-from yomi.engine.datasets.making import Log
+from yomi.engine.datasets.shards import Log
 from yomi.engine.matches.games import Adjudicator
 from yomi.engine.matches.units import placed
 from yomi.engine.play import play_game
@@ -41,7 +42,6 @@ from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
 from yomi.engine.shogi.placement import format_sfen
 from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack, pack_game
 from yomi.engine.shogi.records.record import GameRecord, RecordError
-from yomi.engine.clusters.units import IN_ORDER, Report, UnitPool, UnitWorker
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts, write_atomically
 from yomi.nets.text import parse_json

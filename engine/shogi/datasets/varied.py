@@ -19,9 +19,7 @@ from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import UNLIMITED
 from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
-from yomi.engine.datasets.making import Columns, Log
-from yomi.engine.datasets.parts import ShardWork
-from yomi.engine.datasets.units import make_shards
+from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
 from yomi.engine.evaluators.kernel_evaluators import SparseEvaluator
 from yomi.engine.evaluators.load import load
 from yomi.engine.matches.units import placed

@@ -1,27 +1,64 @@
-"""Shards as units: made in this process, or by actors of a cluster."""
+"""The shards that a command makes: here or on a cluster, all or a task's share, and sets merged of parts."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from yomi.engine.clusters.actors import ClusterOptions, Places, Recipe
+from yomi.engine.clusters.jobs import RUN_NAME, JobError, Part, Run, Task, begin_run
 from yomi.engine.clusters.units import Report, UnitPool, UnitWorker
-from yomi.engine.datasets.making import Columns, Log
-from yomi.engine.datasets.parts import ShardWork
 from yomi.nets.arrays import read_header
 from yomi.nets.data.columns import cast
-from yomi.nets.data.shards import Dataset, Shard, check_layout, check_numbers, open_dataset, write_shard
+from yomi.nets.data.shards import SPLITS, Dataset, Shard, check_layout, check_numbers, open_dataset, write_shard
+from yomi.nets.files import copy_file
 from yomi.nets.metadata import FeatureSet
 
+UNIT = "shards"
 SUFFIX = ".npy"
-Named = tuple[str, int, str]  # split, board size and name of a shard
+Log: TypeAlias = Callable[[str], None]
+Columns: TypeAlias = dict[str, npt.NDArray[Any]]
+Named: TypeAlias = tuple[str, int, str]  # split, board size and name of a shard
+
+
+@dataclass(frozen=True, slots=True)
+class ShardWork:
+    """The share of a command's shards that this process makes."""
+
+    command: str  # such as "dataset play"
+    words: Sequence[str] = ()  # the command line
+    task: Task | None = None  # None: all shards
+    cluster: ClusterOptions | None = None  # makes the shards
+
+    def begin(self, dataset: Dataset, names: Sequence[str]) -> list[int]:
+        """Write the description of the run, and return the numbers of the shards to make.
+
+        Args:
+            dataset: as it is now.
+            names: of all shards of the whole set, in the order of their numbers.
+
+        Raises:
+            JobError, OSError: from `begin_run`.
+        """
+        settings = json.loads(dataset.manifest.to_json())
+        options = settings["options"]  # without networks, whose content counts, not their name
+        networks = {name: str(options.pop(name)) for name in ("teacher", "net") if options.get(name)}
+        if self.command == "dataset play":  # the source is the teacher
+            del settings["sources"]
+        run = Run(self.command, self.words, self.task, len(names), UNIT, {**settings, UNIT: list(names)}, networks)
+        there = {shard.path.name for shard in dataset.shards}
+        missing = [unit for unit in run.share if names[unit] not in there]
+        begin_run(dataset.folder, run, len(run.share) - len(missing), is_new=not there)
+        return missing
 
 
 class ShardMaker(Protocol):
@@ -150,3 +187,47 @@ def from_files(report: Report, planned: Named, features: FeatureSet) -> Columns:
     check_layout(shard, columns, features)
     check_numbers(shard, columns, features.policy_size(size))
     return columns
+
+
+# -- parts of a set ----------------------------------------------------------------------------------------------------
+
+
+def done(folder: Path, run: Run, games: object) -> frozenset[int]:
+    """Return the numbers of the shards that a run has made. Raises NetworkError if its set is broken."""
+    there = {shard.path.name for shard in open_dataset(folder).shards}
+    return frozenset(unit for unit, name in enumerate(_names(run)) if name in there)
+
+
+def _names(run: Run) -> list[Any]:
+    names = run.settings.get(UNIT)
+    if not isinstance(names, list) or len(names) != run.units or not all(_is_name(name) for name in names):
+        raise JobError(f"{RUN_NAME} of yomi {run.command}: expected the names of {run.units} shards")
+    return names
+
+
+def _is_name(name: object) -> bool:  # a part may come from anywhere
+    return isinstance(name, str) and Path(name).name == name and not name.startswith(".")
+
+
+def merge(parts: Sequence[Part], out: Path) -> None:
+    """Copy the shards of all parts, and from the first part the manifest and the cache of games, to a folder.
+
+    Raises:
+        OSError: a file cannot be copied.
+    """
+    names = _names(parts[0].run)
+    shards = [(part.folder / names[unit], names[unit]) for part in parts for unit in part.run.share]
+    common = (path for path in sorted(parts[0].folder.iterdir()) if path.name not in (*names, RUN_NAME))
+    copied = [*((path, path.name) for path in common if not path.name.startswith(".")), *shards]
+    for source, name in copied:
+        if source.is_dir():
+            (out / name).mkdir()
+        for path in source.iterdir() if source.is_dir() else [source]:
+            copy_file(path, out / name / path.relative_to(source))
+
+
+def results(folders: Sequence[Path], run: Run) -> list[str]:
+    """Return the number of positions so far. Raises NetworkError if a set is broken."""
+    sets = [open_dataset(folder) for folder in folders]
+    counts = (f"{sum(dataset.rows(split) for dataset in sets):,} {split}" for split in SPLITS)
+    return [f"positions: {' + '.join(counts)}"]
