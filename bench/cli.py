@@ -51,7 +51,10 @@ Add: TypeAlias = Callable[[str, str, Measure], argparse.ArgumentParser]
 Output: TypeAlias = tuple[Path, Callable[[Path], None]]
 
 # Modules of benchmarks with another name.
-MODULES = {"precision": "evaluator", "perft": "beside_cshogi", "mate": "beside_cshogi"}
+MODULES = {
+    **dict.fromkeys(("evaluator", "precision", "tree"), "parts"),
+    **dict.fromkeys(("perft", "mate"), "beside_cshogi"),
+}
 PACKAGES = {"nets": ("onnx", "onnxruntime"), "train": ("torch",)}  # that a benchmark needs
 
 EPILOG = """\
@@ -277,16 +280,16 @@ def _nps_outputs(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) 
 
 def _add_rates(add: Add, game: Game[Any, Any], first: str) -> None:
     """Add the benchmarks of evaluations a second."""
-
-    def run(module: Any, args: argparse.Namespace) -> Rows:
-        return list(module.run(_searching(args), args.duration, GAMES[args.game]))
-
     side = "evaluations per second of self-play, by games side by side"
-    for name, text, seconds, what in (
-        ("evaluator", "positions per second of the evaluator, by batch size", 1.0, "seconds each"),
-        ("selfplay", side, 120.0, "seconds of all measurements"),
+    for name, function, text, seconds, what in (
+        ("evaluator", "evaluator", "positions per second of the evaluator, by batch size", 1.0, "seconds each"),
+        ("selfplay", "run", side, 120.0, "seconds of all measurements"),
     ):
-        child = add(name, text, run)
+
+        def measure(module: Any, args: argparse.Namespace, function: str = function) -> Rows:
+            return list(getattr(module, function)(_searching(args), args.duration, GAMES[args.game]))
+
+        child = add(name, text, measure)
         _add_game(child, game, first)
         _add_duration(child, seconds, what)
         add_options(child, game, leave_out=all_but(EVALUATOR_OPTIONS))
@@ -314,8 +317,8 @@ def _subjects(args: argparse.Namespace, options: Options) -> list[BenchmarkPosit
     return [game.benchmark_positions(each) for each in boards.values()]
 
 
-def _tree(tree: Any, args: argparse.Namespace) -> Rows:
-    return list(tree.run(_subjects(args, Options(leaf_mate_depth=args.mate_depth)), args.playouts, args.workers))
+def _tree(module: Any, args: argparse.Namespace) -> Rows:
+    return list(module.tree(_subjects(args, Options(leaf_mate_depth=args.mate_depth)), args.playouts, args.workers))
 
 
 def _add_rollouts(add: Add) -> None:

@@ -34,7 +34,7 @@ from yomi.nets.text import read_toml, set_keys
 if TYPE_CHECKING:
     from yomi.engine.clients.spec import EngineSpec
     from yomi.engine.game import Game, Say
-    from yomi.engine.learning.figures import Figures
+    from yomi.engine.learning.journal import Figures
     from yomi.engine.learning.loop import Goal, Loop
     from yomi.engine.learning.store import Store
     from yomi.engine.learning.workers import Workers
@@ -160,8 +160,7 @@ def learn(
 
 
 def _show_status(folders: Sequence[Path], page: Path | None) -> int:
-    from yomi.engine.learning.figures import comparison_text
-    from yomi.engine.learning.page import short_names, status_text, write_comparison, write_page
+    from yomi.engine.learning.page import comparison_text, short_names, status_text, write_comparison, write_page
     from yomi.engine.learning.store import Store
 
     for folder in folders:
@@ -225,8 +224,7 @@ def _make_loop(
     from yomi.engine.learning.store import Store
     from yomi.engine.learning.workers import SelfPlayWorker
     from yomi.engine.matches.duel import Matches, play_match
-    from yomi.nets.training.generations import Generations
-    from yomi.nets.training.growth import check_growth
+    from yomi.nets.training.generations import Generations, check_growth
     from yomi.nets.training.losses import weighted
 
     cluster = asked_cluster(args, args.processes)
@@ -372,7 +370,7 @@ def _tensorboard(wanted: bool, store: Store) -> Iterator[None]:
     if not wanted:
         yield
         return
-    from yomi.engine.learning.figures import TensorBoard
+    from yomi.engine.learning.journal import TensorBoard
     from yomi.nets.training.progress import tensorboard_writer
 
     with contextlib.closing(TensorBoard(tensorboard_writer(store.folder / "tensorboard"))) as board:

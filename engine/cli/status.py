@@ -34,8 +34,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from yomi.engine.learning.figures import comparison_text
-    from yomi.engine.learning.page import short_names, write_runs
+    from yomi.engine.learning.page import comparison_text, short_names, write_runs
     from yomi.engine.learning.store import Store
 
     now = time.time()

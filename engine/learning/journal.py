@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -310,3 +311,59 @@ def disk_use(folder: Path) -> dict[str, int]:
             except FileNotFoundError:  # the run may remove files at the same time
                 continue
     return found
+
+
+# -- the figures of events, for a caller's function and for TensorBoard ------------------------------------------------
+
+Figures = dict[str, float]
+COUNTS = ("games", "rows", "moves", "evaluations", "seconds")  # of an event of self-play
+
+
+def figures_of(event: Event) -> Figures:
+    """Return an event's numbers by names such as `loss/policy`; empty for other events."""
+    name = event["event"]
+    if name == "training":
+        losses = {f"loss/{key}": value for key, value in event["losses"].items()}
+        return {**losses, **{f"training/{key}": event[key] for key in ("steps", "seconds", "window")}}
+    if name == "selfplay":
+        return {f"selfplay/{key}": event[key] for key in (*COUNTS, "lead") if key in event}
+    if name in ("gate", "match"):
+        games = event["wins"] + event["draws"] + event["losses"]
+        share = (event["wins"] + 0.5 * event["draws"]) / games if games else 0.0
+        return {f"{name}/{event['against']}": share}
+    return {}
+
+
+class GenerationFigures:
+    """Collects the figures of one generation. Threads may call at the same time."""
+
+    def __init__(self) -> None:
+        self._found: Figures = {}
+        self._lock = threading.Lock()
+
+    def add(self, event: Event) -> None:
+        with self._lock:
+            for name, value in figures_of(event).items():
+                is_sum = name.partition("/")[2] in COUNTS and name.startswith("selfplay/")
+                self._found[name] = value + (self._found.get(name, 0.0) if is_sum else 0.0)
+
+    def take(self, generation: int) -> Figures:
+        """Return the figures since the last call: self-play's counts added up, and the newest of all others."""
+        with self._lock:
+            found, self._found = self._found, {}
+        return {"generation": generation, **found}
+
+
+class TensorBoard:
+    """Writes the figures of a run as TensorBoard's files. The step is the generation."""
+
+    def __init__(self, writer: Any) -> None:
+        """Write with a SummaryWriter of torch.utils.tensorboard."""
+        self._writer = writer
+
+    def add(self, event: Event) -> None:
+        for name, value in figures_of(event).items():
+            self._writer.add_scalar(name, value, event["generation"], event["time"])
+
+    def close(self) -> None:
+        self._writer.close()

@@ -19,8 +19,7 @@ from yomi import __version__
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.game import Game
-from yomi.engine.learning.figures import Figures, GenerationFigures
-from yomi.engine.learning.journal import EARLIER, newest_shares
+from yomi.engine.learning.journal import EARLIER, Figures, GenerationFigures, newest_shares
 from yomi.engine.learning.opponents import FailureLimit
 from yomi.engine.learning.page import LATEST, write_page
 from yomi.engine.learning.settings import LearnSettings

@@ -1,4 +1,4 @@
-"""Status of a run: a summary for the terminal, and an HTML page."""
+"""Status of a run: a summary and a table of several runs for the terminal, and an HTML page."""
 
 from __future__ import annotations
 
@@ -184,6 +184,54 @@ def _ago(seconds: float) -> str:
 def _bytes(size: float) -> str:
     power = min(4, int(math.log10(max(1.0, size)) / 3))
     return f"{size / 1000**power:.{min(power, 1)}f} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
+
+
+def comparison_text(folders: Sequence[Path], names: Sequence[str]) -> str:
+    """Return a table of runs side by side: progress, speed, strength, losses, and the settings that differ."""
+    runs = [Progress(Journal(folder / NAME).read()) for folder in folders]
+    differing = {
+        name: values for name, values in _by_row([_flat_settings(run) for run in runs]).items() if len(set(values)) > 1
+    }
+    rows = _by_row([_column(run) for run in runs]) | differing
+    table = [["", *names], *([name, *values] for name, values in rows.items())]
+    widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table)
+    return "\n".join(lines) + "\n"
+
+
+def _by_row(columns: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
+    """Return the rows of a table by name, from its columns."""
+    return {name: [column.get(name, "") for column in columns] for column in columns for name in column}
+
+
+def _column(run: Progress) -> dict[str, str]:
+    """Return a run's column of the table by the name of the row."""
+    games, evaluations, seconds = (run.total("selfplay", name) for name in ("games", "evaluations", "seconds"))
+    found = {
+        "hours": f"{run.seconds / 3600:.2f}",
+        "generation": str(run.generation),
+        **{name: f"{run.total('selfplay', name):,}" for name in ("games", "rows", "evaluations")},
+        "steps": f"{run.total('training', 'steps'):,}",
+        **({"games/s": f"{games / seconds:.2f}", "evaluations/s": f"{evaluations / seconds:,.0f}"} if seconds else {}),
+    }
+    promoted = [name for name, event in run.networks.items() if event["promoted"]]
+    if promoted and (elo := run.ratings.over(promoted[-1])):
+        found[f"Elo over {run.ratings.anchor}"] = str(elo)
+    for event in run.of("training")[-1:]:
+        found |= {f"loss {name}": f"{value:.4f}" for name, value in event["losses"].items()}
+    return found
+
+
+def _flat_settings(run: Progress) -> dict[str, str]:
+    """Return the settings of the last start as text; a table's keys are TABLE.KEY."""
+
+    def flat(prefix: str, table: Mapping[str, Any]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, value in table.items():
+            found |= flat(f"{prefix}{name}.", value) if isinstance(value, dict) else {f"{prefix}{name}": str(value)}
+        return found
+
+    return flat("", run.of("start")[-1]["settings"]) if run.of("start") else {}
 
 
 # -- as a page ---------------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from yomi.engine.learning.journal import Journal, LearningError
 from yomi.engine.learning.page import LOCK
 from yomi.engine.learning.rows import write_games
 from yomi.engine.learning.spool import SelfPlayGame, Spool
+from yomi.nets.data.batches import newest, window_rows
 from yomi.nets.data.shards import (
     Dataset,
     Manifest,
@@ -45,7 +46,6 @@ from yomi.nets.data.shards import (
     open_dataset,
     read_shard,
 )
-from yomi.nets.data.window import newest, window_rows
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import lock_file, naming, remove_drafts, sync_file, sync_folder, write_atomically
 from yomi.nets.python_file import is_in_file

@@ -1,27 +1,47 @@
-"""Train again and again while the data grow: from the window of the newest rows to the next network."""
+"""Train again and again while the data grow: from the window of the newest rows to the next network, which may grow.
+
+New blocks follow the last block, and begin as the identity.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
+from yomi.nets.data.batches import WindowSource, newest, window_rows
 from yomi.nets.data.shards import Dataset
-from yomi.nets.data.window import WindowSource, newest, window_rows
-from yomi.nets.definitions.base import Network
-from yomi.nets.definitions.catalog import first_network
+from yomi.nets.definitions.base import Network, ResidualBlock, check_options
+from yomi.nets.definitions.catalog import NETWORKS, first_network
 from yomi.nets.definitions.export import export_file
+from yomi.nets.errors import NetworkError
 from yomi.nets.sparse import FindEncoder, no_encoder
 from yomi.nets.training.config import Config, parse_config
-from yomi.nets.training.growth import Growth, grow, grown
 from yomi.nets.training.loop import CHECKPOINT, Trainer
 from yomi.nets.training.losses import Total, loss_weights, weighted
+from yomi.nets.training.optimizers import make_optimizer
+from yomi.nets.training.weights import load_checkpoint, save_checkpoint
 
 # See yomi.nets.training.loop.
 Progress = Callable[[int, dict[str, float]], None]
+
+# Steps of growth, both numbers ascending: the rows of the run, and the network's blocks from then on.
+Growth = Sequence[tuple[int, int]]
+
+# Kinds whose new blocks can begin as the identity, and the keys of [network] with which they cannot.
+GROWING: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "go": {"start": (), "trunk": ()},
+    # Swish changes the trunk once more in each block. ReLU leaves it as the last ReLU made it.
+    "dlshogi-resnet": {"activation": ("relu",)},
+    "alphazero-shogi": {},
+}
+BLOCKS, POOLING = "blocks", "pooling_blocks"
 
 
 class Generations:
@@ -45,7 +65,7 @@ class Generations:
             window: number of rows for the first networks. It grows by `window_rows`.
             find_encoder: see Trainer.
             total: see Trainer.
-            growth: see `yomi.nets.training.growth`.
+            growth: see `Growth`.
             say: receives a line when the network grows.
 
         Raises:
@@ -116,3 +136,88 @@ class Generations:
             self._trainer.use(source)
         self._trainer.run(progress, steps)
         return self._trainer.export(), source.positions
+
+
+def check_growth(network: Mapping[str, Any], growth: Growth) -> None:
+    """Check that the network of a table [network] can grow.
+
+    Raises:
+        NetworkError: it cannot, or it has as many blocks already.
+    """
+    if not growth:
+        return
+    kind = str(network["kind"])
+    options = {key: value for key, value in network.items() if key not in ("kind", "name")}
+    refused = GROWING.get(kind, {})
+    found = [key for key in refused if options.get(key) and options[key] not in refused[key]]
+    if kind not in GROWING or found:
+        with_keys = f" with {', '.join(found)}" if found else ""
+        raise NetworkError(
+            f"grow: network of kind {kind}{with_keys} found, expected go without start and trunk, dlshogi-resnet with "
+            "relu, or alphazero-shogi: use such a network, or leave out --grow"
+        )
+    check_options(f"network {kind}", NETWORKS[kind], options)
+    first, (_, blocks) = _option(kind, options, BLOCKS), growth[0]
+    if blocks <= first:
+        raise NetworkError(f"grow: blocks = {blocks} found, expected more than the {first} of [network]")
+
+
+def grown(config: Config, growth: Growth, rows: int, least: int = 0) -> Config:
+    """Return the configuration of the network at `rows` rows. It has `least` blocks or more."""
+    if config.kind not in GROWING or not (growth or least):
+        return config
+    options = dict(config.options)
+    first = _option(config.kind, options, BLOCKS)
+    if (blocks := max(first, least, *(blocks for begin, blocks in growth if rows >= begin))) > first:
+        options[BLOCKS] = blocks
+    if config.kind == "go":
+        pooling = _option("go", options, POOLING)
+        if any(index >= blocks for index in pooling):  # of blocks to come
+            options[POOLING] = [index for index in pooling if index < blocks]
+    return replace(config, options=options)
+
+
+def grow(path: Path, config: Config, growth: Growth, rows: int) -> tuple[Config, int]:
+    """Add the blocks that its network lacks at `rows` rows to a checkpoint.
+
+    The network's outputs stay the same, for the weights and for their average. The optimizer's state stays for old
+    weights and begins for new ones. A network with more blocks keeps them.
+
+    Returns:
+        The configuration of the network, and its number of blocks if any were added, otherwise 0.
+
+    Raises:
+        NetworkError: the checkpoint cannot be read.
+        OSError: it cannot be written.
+    """
+    if config.kind not in GROWING or not path.exists():
+        return grown(config, growth, rows), 0
+    state = load_checkpoint(path)
+    stored = json.loads(state["config"])
+    before = _option(config.kind, stored["options"], BLOCKS)
+    config = grown(config, growth, rows, before)
+    if (blocks := _option(config.kind, config.options, BLOCKS)) == before:
+        return config, 0
+    torch.manual_seed(config.training.seed)
+    network = first_network(config)
+    old = state["network"]
+    for name, module in network.named_modules():
+        if isinstance(module, ResidualBlock) and f"{name}.first.0.weight" not in old:
+            nn.init.zeros_(module.second[1].weight)
+    names = {id(parameter): name for name, parameter in network.named_parameters()}
+    optimizer = make_optimizer(network, config.training)
+    # An optimizer numbers its parameters through all groups, which contain them in the network's order.
+    order = [names[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
+    numbers = {name: number for number, name in enumerate(name for name in order if name in old)}
+    found = state["optimizer"]["state"]
+    kept = {number: found[numbers[name]] for number, name in enumerate(order) if name in old and numbers[name] in found}
+    state["optimizer"] = {"state": kept, "param_groups": optimizer.state_dict()["param_groups"]}
+    for weights in filter(None, ("network", "average" if state["average"] else "")):
+        state[weights] = {**network.state_dict(), **state[weights]}
+    state["config"] = json.dumps({**stored, "options": config.options}, sort_keys=True)
+    save_checkpoint(path, state)
+    return config, blocks
+
+
+def _option(kind: str, options: Mapping[str, Any], name: str) -> Any:
+    return options.get(name, inspect.signature(NETWORKS[kind]).parameters[name].default)

@@ -18,7 +18,7 @@ import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.process.match_process import scripted
-from yomi.bench import cli, evaluator, measure, nps, selfplay, tree
+from yomi.bench import cli, measure, nps, parts, selfplay
 from yomi.bench.cli import main
 from yomi.bench.nps import SUMMARIES, close_rivals, column, open_rivals, percent, visits_of
 from yomi.engine.cli.main import main as yomi
@@ -59,7 +59,7 @@ def test_subjects() -> None:
 
 
 def test_the_tree_is_measured_for_both_games() -> None:
-    rows = tree.run([go_subject(5), shogi_subject()], 300, [1])
+    rows = parts.tree([go_subject(5), shogi_subject()], 300, [1])
     assert [(row["game"], row["inputs"]) for row in rows] == [
         ("5x5", "nothing"),
         ("5x5", "numbers"),
@@ -116,7 +116,7 @@ def test_the_search_is_as_it_was_tuned(
 
     monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     monkeypatch.setattr(cli, "tuned", tuned)
-    monkeypatch.setattr(nps if benchmark == "nps" else evaluator, "run", run)
+    monkeypatch.setattr(*((nps, "run") if benchmark == "nps" else (parts, "evaluator")), run)
     words = [benchmark, game, "--evaluator", "uniform"]
     assert main([*words, *(["--size", str(size)] if game == "go" else [])]) == 0
     assert used == [(game, size), found]

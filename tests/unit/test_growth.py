@@ -13,8 +13,11 @@ from yomi.nets.definitions.catalog import make  # noqa: E402
 from yomi.nets.errors import NetworkError  # noqa: E402
 from yomi.nets.metadata import feature_set  # noqa: E402
 from yomi.nets.settings import OptionError, make_settings  # noqa: E402
-from yomi.nets.training.generations import Generations  # noqa: E402
-from yomi.nets.training.growth import check_growth, grow  # noqa: E402
+from yomi.nets.training.generations import (  # noqa: E402
+    Generations,
+    check_growth,
+    grow,
+)
 from yomi.nets.training.weights import load_checkpoint  # noqa: E402
 
 GO = {"channels": 8, "pooled": 4, "pooling_blocks": [0, 2], "head": 4, "hidden": 8, "kernel": 3}

@@ -11,8 +11,7 @@ import pytest
 
 from tests.unit.test_learning_store import played
 from tests.waiting import wait_until
-from yomi.engine.learning.figures import Figures
-from yomi.engine.learning.journal import NAME, Journal
+from yomi.engine.learning.journal import NAME, Figures, Journal
 from yomi.engine.learning.loop import MAX_AHEAD, Goal, Loop
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import Store

@@ -16,8 +16,17 @@ from typing import Any
 import pytest
 
 from yomi.engine.cli.main import main
-from yomi.engine.learning.figures import GenerationFigures, TensorBoard
-from yomi.engine.learning.journal import NAME, PARTS, Event, Journal, LearningError, Progress, ratings
+from yomi.engine.learning.journal import (
+    NAME,
+    PARTS,
+    Event,
+    GenerationFigures,
+    Journal,
+    LearningError,
+    Progress,
+    TensorBoard,
+    ratings,
+)
 from yomi.engine.learning.page import (
     LATEST,
     LOCK,

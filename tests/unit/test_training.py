@@ -11,10 +11,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
 from tests.naive.katago_forward import forward  # noqa: E402
-from yomi.nets.data.batches import BatchSource, unpack  # noqa: E402
+from yomi.nets.data.batches import (  # noqa: E402
+    BatchSource,
+    WindowSource,
+    unpack,
+)
 from yomi.nets.data.shards import Manifest, begin_dataset, open_dataset, shard_name, widths, write_shard  # noqa: E402
 from yomi.nets.data.symmetry import symmetries_of  # noqa: E402
-from yomi.nets.data.window import WindowSource  # noqa: E402
 from yomi.nets.definitions.catalog import make  # noqa: E402
 from yomi.nets.definitions.export import export_file  # noqa: E402
 from yomi.nets.definitions.go import UNTAUGHT_MISC  # noqa: E402

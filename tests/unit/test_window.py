@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from yomi.nets.data.batches import Reader
+from yomi.nets.data.batches import Reader, WindowSource, newest, window_rows
 from yomi.nets.data.shards import Shard, shard_name, widths, write_shard
-from yomi.nets.data.window import WindowSource, newest, window_rows
 from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import feature_set
 

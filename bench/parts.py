@@ -1,0 +1,114 @@
+"""The parts of a search alone: `bench evaluator`, its `precision` against fp32, and `bench tree`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from yomi.bench.measure import batch_sizes, evaluator_rate
+from yomi.engine.default_network import network_file
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.devices import devices_of
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
+from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.game import BenchmarkPositions
+from yomi.engine.players.precision import compare, record
+from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
+from yomi.native.spec import Inputs
+from yomi.native.tree import arrays
+
+if TYPE_CHECKING:
+    from yomi.engine.game import Game
+    from yomi.engine.options import Options
+
+# Trees of each kind that grow; the best counts.
+REPEATS = 3
+
+
+def evaluator(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str, Any]]:
+    """Measure every batch size with one thread, and with the search's number of workers."""
+    with game.benchmark_setup(options) as (subject, queue, settings):
+        position, workers, in_flight = subject.games[-1], settings.workers, settings.batches_in_flight
+        return [
+            {
+                "batch": rows,
+                "one_thread_per_second": evaluator_rate(queue, subject, position, rows, 1, seconds, in_flight),
+                "threads": workers,
+                "all_threads_per_second": evaluator_rate(queue, subject, position, rows, workers, seconds, in_flight),
+            }
+            for rows in batch_sizes(queue, settings)
+        ]
+
+
+def precision(options: Options, game: Game[Any, Any], positions: int) -> list[dict[str, Any]]:
+    """Compare the options' precision with fp32; auto is the fastest one.
+
+    Raises:
+        NetworkError: the network cannot be used.
+        EvaluatorError: there is no network, or this machine cannot compute it in that precision.
+    """
+    net = network_file(options, game.name)
+    if net is None:
+        raise EvaluatorError(f"evaluator {options.evaluator} has no precisions to compare: expected auto or onnx")
+    how = devices_of(options)[0], options.backend, options.batch_size
+    exact, other = (
+        load(game.formats, net, game.board_size(options), *how, precision) for precision in ("fp32", options.precision)
+    )
+    recorded = record(exact, game.sampling(exact, options), positions, math.inf)
+    agreement = compare(recorded, other)
+    return [
+        {
+            "precision": other.precision,
+            "positions": agreement.positions,
+            "same_best_move": agreement.same_move,
+            "mean_value_error": agreement.value_error,
+        }
+    ]
+
+
+def tree(subjects: Sequence[BenchmarkPositions], playouts: int, worker_counts: Sequence[int]) -> list[dict[str, Any]]:
+    """Grow trees of `playouts` nodes. Times are the best of three, the memory is that of the last tree."""
+    rows = []
+    for subject in subjects:
+        for inputs in (Inputs.NOTHING, Inputs.NUMBERS, Inputs.BITS):
+            for workers in worker_counts:
+                rates = []
+                for _ in range(REPEATS):
+                    search = _search(subject, inputs, workers, playouts)
+                    search.set_position(subject.games[0])
+                    report = search.run(Limits(playouts=playouts))
+                    rates.append(report.playouts / report.seconds)
+                rows.append(
+                    {
+                        "game": subject.name,
+                        "inputs": str(inputs.name).lower(),
+                        "workers": workers,
+                        "playouts_per_second": max(rates),
+                        "bytes_per_node": bytes_per_node(search.tree),
+                        "mean_depth": search.moves_made / report.playouts,
+                    }
+                )
+    return rows
+
+
+def bytes_per_node(tree: arrays.Tree) -> float:
+    """Return the bytes in use for each node: node, edges and statistics."""
+    counters = tree.counters[0]
+    used = (
+        counters.node_top * arrays.NODE_BYTES
+        + counters.edge_top * arrays.EDGE_BYTES
+        + counters.stats_top * arrays.STATS_DTYPE.itemsize
+    )
+    return float(used / counters.node_top)
+
+
+def _search(subject: BenchmarkPositions, inputs: Inputs, workers: int, playouts: int) -> Search:
+    spec = subject.spec
+    edges = spec.mean_moves / spec.mean_edges  # without a policy all moves have edges
+    memory = int(1.2 * playouts * edges * arrays.bytes_per_node(spec.mean_edges))
+    settings = SearchSettings(workers=workers, memory=memory, cache_size=0, symmetry="none", seed=1, ownership=False)
+    return Search(spec, InlineQueue(UniformEvaluator(16, inputs)), settings)
