@@ -8,6 +8,7 @@ positions.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -164,7 +165,7 @@ def read_games(
     for file in record_files(path, kind.suffixes):
         try:
             for record in kind.load_records(file):
-                yield record, lambda ply, record=record: kind.opening_of(record, ply, rules)
+                yield record, functools.partial(kind.opening_of, record, rules=rules)
         except ValueError as error:
             raise ChoicesError(fault_of(file, error)) from None
 
@@ -186,8 +187,7 @@ def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begi
     lines = []
     for _, opening in read_games(path, kind, rules):
         plies = range(begin, len(kind.begin(rules, opening(None)).moves), step)
-        # From the end on: `opening_of` may shorten the record.
-        lines.append([opening(ply) for ply in reversed(plies)][::-1])
+        lines.append([opening(ply) for ply in plies])
     seen = set()
     for ply in range(max(map(len, lines), default=0)):
         for line in lines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +87,9 @@ class ShogiMatches(MatchGame[ShogiGame]):
         return load_records(path)
 
     def opening_of(self, record: GameRecord, moves: int | None, rules: Mapping[str, Any]) -> str:
-        del record.moves[len(record.moves) if moves is None else moves :]
-        record.game()  # complains of a move that the rules forbid
-        return format_usi_line(record)
+        opening = replace(record, moves=record.moves[:moves])
+        opening.game()  # complains of a move that the rules forbid
+        return format_usi_line(opening)
 
     def result_of(self, record: GameRecord) -> GameResult | None:
         if record.winner is None:

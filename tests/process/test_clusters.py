@@ -22,7 +22,7 @@ from tests.unit.test_go_dataset import random_record
 from yomi.engine.cli import cluster_flags, review_units
 from yomi.engine.cli.main import build, main
 from yomi.engine.clusters.jobs import RUN_NAME, read_run
-from yomi.engine.datasets import units as shard_units
+from yomi.engine.datasets import shards as shard_units
 from yomi.engine.default_network import named_file
 from yomi.engine.matches import units as match_units
 from yomi.engine.matches.results import JOURNAL_NAME, read_journal

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.process.match_process import scripted
-from yomi.bench.choices import Asked, ChoicesError, Sayings, read_positions
+from yomi.bench.choices import Asked, ChoicesError, Sayings, read_games, read_positions
 from yomi.bench.cli import main
 from yomi.engine.clients.spec import parse_spec
 from yomi.engine.options import Options
@@ -35,6 +35,8 @@ def test_positions_come_from_games(record: Path) -> None:
         "startpos moves 7g7f",
         "startpos moves 7g7f 3c3d 8h2b+",
     ]
+    ((_, opening),) = read_games(record, kind, rules)
+    assert [opening(1), opening(None)] == ["startpos moves 7g7f", GAME.strip()]
     record.write_text("startpos moves 7g7f 7g7f\n")
     with pytest.raises(ChoicesError, match=r"game\.sfen"):
         list(read_positions(record, kind, rules, 1, 2))

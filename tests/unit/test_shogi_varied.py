@@ -14,7 +14,7 @@ from yomi.engine.cli.main import main
 from yomi.engine.clients.client import EngineMove, Evaluation
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.clock import Clocks
-from yomi.engine.datasets import units
+from yomi.engine.datasets import shards as units
 from yomi.engine.shogi.datasets import varied
 from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
 from yomi.engine.shogi.game import ShogiGame
