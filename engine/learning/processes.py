@@ -5,10 +5,7 @@ Each has credit for a few deliveries. If nobody takes them, self-play stops and 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import multiprocessing
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +21,7 @@ from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task
 from yomi.engine.machine import usable_cores
 from yomi.engine.matches.duel import (
     SIDE_BY_SIDE,
+    ChildProcess,
     Duel,
     DuelConfig,
     DuelGame,
@@ -106,14 +104,12 @@ class ProcessWorkers:
         `seed` is for the first process; each start of a process gets its own. `on_loss` is called with the number of
         each lost worker and the reason.
         """
-        self._context = multiprocessing.get_context("spawn")
         self._arguments = game, settings
         self._seed, self._on_loss = seed, on_loss
         self._task: Task | None = None
         self._starts = self._failures = self._matches = 0
         self._started = [0.0] * count
-        self._links: list[Connection | None] = [None] * count
-        self._processes: list[Any] = [None] * count
+        self._children: list[ChildProcess | None] = [None] * count  # None: lost, and not started again yet
         self._arrived: list[tuple[int, int, Delivery]] = []  # untaken deliveries: worker, number of its start, delivery
         self._starts_of = [0] * count
         self._match: _Match | None = None
@@ -124,7 +120,7 @@ class ProcessWorkers:
     def use(self, task: Task) -> None:
         with self._lock:
             self._task = task
-            for number in range(len(self._links)):
+            for number in range(len(self._children)):
                 self._send(number, task)
 
     def take(self, seconds: float) -> list[Delivery]:
@@ -172,13 +168,15 @@ class ProcessWorkers:
         left = sorted(match.open - given)
         idle = [
             number
-            for number, link in enumerate(self._links)
-            if link is not None and not match.given.get(number, set()) & match.open
+            for number, child in enumerate(self._children)
+            if child is not None and not match.given.get(number, set()) & match.open
         ]
         if not left or not idle:
             return
         is_engine = isinstance(match.match.players[1], EngineSpec)
-        count = max(1, usable_cores() // len(self._links)) if is_engine else max(8, SIDE_BY_SIDE // len(self._links))
+        count = (
+            max(1, usable_cores() // len(self._children)) if is_engine else max(8, SIDE_BY_SIDE // len(self._children))
+        )
         for place, number in enumerate(idle):
             share = [each for each in left if each // 2 % len(idle) == place]  # both games of a pair
             if share:
@@ -188,11 +186,11 @@ class ProcessWorkers:
 
     def close(self) -> None:
         with self._lock:
-            for number, link in enumerate(self._links):
-                if link is not None:
-                    link.close()
-                    self._end(number)
-                self._links[number] = None
+            for child in (left := [child for child in self._children if child is not None]):
+                child.link.close()
+            for child in left:
+                child.end()
+            self._children = [None] * len(self._children)
 
     def _listen(self, seconds: float, is_enough: Callable[[], bool]) -> None:
         # Two threads may wait here: each receives for both.
@@ -207,10 +205,10 @@ class ProcessWorkers:
 
     def _receive(self, seconds: float) -> None:
         """Receive messages for at most `seconds`, and restart lost workers."""
-        for number, link in enumerate(self._links):
-            if link is None and time.monotonic() - self._started[number] > RESTART_SECONDS:
+        for number, child in enumerate(self._children):
+            if child is None and time.monotonic() - self._started[number] > RESTART_SECONDS:
                 self._start(number)
-        links = {link: number for number, link in enumerate(self._links) if link is not None}
+        links = {child.link: number for number, child in enumerate(self._children) if child is not None}
         if not links:
             time.sleep(min(seconds, RESTART_SECONDS))
             return
@@ -231,48 +229,34 @@ class ProcessWorkers:
                 self._match.note(found)
 
     def _start(self, number: int) -> None:
-        link, other = self._context.Pipe()
         seed = self._seed + 7919 * self._starts
         self._starts += 1
         self._starts_of[number] = self._starts
         self._started[number] = time.monotonic()
-        process = self._context.Process(target=serve, args=(other, *self._arguments, seed), daemon=True)
-        process.start()
-        other.close()
-        self._links[number], self._processes[number] = link, process
+        self._children[number] = ChildProcess(work, *self._arguments, seed)
         if self._task is not None:
             self._send(number, self._task)
 
     def _send(self, number: int, message: Task | MatchPart | None) -> None:
         """Send a worker a task, a part of a match, or None: credit for one more delivery."""
-        if (link := self._links[number]) is not None:
+        if (child := self._children[number]) is not None:
             try:
-                link.send(message)
+                child.link.send(message)
             except OSError:
                 self._lose(number, "")
 
     def _lose(self, number: int, why: str) -> None:
-        link = self._links[number]
-        if link is not None:
-            link.close()
-        self._links[number] = None
+        child = self._children[number]
+        assert child is not None
+        self._children[number] = None
         if self._match is not None:
             self._match.given.pop(number, None)
-        status = self._end(number)
+        status = child.end()
         why = why or f"ended with status {status}"
         self._on_loss(number, why)
         self._failures += 1
-        if self._failures >= FAILURES * len(self._links):
+        if self._failures >= FAILURES * len(self._children):
             raise LearningError(f"no process can play: {why}")
-
-    def _end(self, number: int) -> int | None:
-        process = self._processes[number]
-        process.join(1.0)
-        if process.is_alive():
-            process.kill()
-            process.join()
-        status: int | None = process.exitcode
-        return status
 
 
 class _Worker:
@@ -357,15 +341,10 @@ def _line(error: Exception) -> str:
     return str(error) if is_ours else f"{type(error).__name__}: {error}"
 
 
-def serve(link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
-    server = _Worker(link, game, settings, seed)
+def work(link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
+    """Play, in a process, until the connection is closed."""
+    worker = _Worker(link, game, settings, seed)
     try:
-        server.run()
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        pass
-    except Exception as error:
-        with contextlib.suppress(OSError):
-            link.send(f"{type(error).__name__}: {error}")
+        worker.run()
     finally:
-        server.close()
+        worker.close()

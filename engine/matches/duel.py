@@ -384,6 +384,38 @@ class DuelPlayer(Protocol):
         """Play games and yield each as it ends."""
 
 
+class ChildProcess:
+    """A process with a connection to this one. It works until the connection is closed."""
+
+    def __init__(self, main: Callable[..., None], *arguments: Any) -> None:
+        """Start the process. It calls `main` with its end of the connection and the arguments."""
+        context = multiprocessing.get_context("spawn")
+        self.link, other = context.Pipe()
+        self.process = context.Process(target=_run_child, args=(main, other, *arguments), daemon=True)
+        self.process.start()
+        other.close()
+
+    def end(self) -> int | None:
+        """Close the connection, end the process, and return its status."""
+        self.link.close()
+        self.process.join(END_SECONDS)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        return self.process.exitcode
+
+
+def _run_child(main: Callable[..., None], link: Connection, *arguments: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
+    try:
+        main(link, *arguments)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+    except Exception as error:
+        with contextlib.suppress(OSError):
+            link.send(f"{type(error).__name__}: {error}")
+
+
 class DuelProcesses:
     """Processes that play the games of a match. A context manager.
 
@@ -394,19 +426,11 @@ class DuelProcesses:
         self, processes: int, game: Game[Any, Any], players: tuple[Options, Options], config: DuelConfig, count: int
     ) -> None:
         """Start the processes. The other arguments are those of Duel."""
-        context = multiprocessing.get_context("spawn")
-        self._next = context.Value("q", 0)  # next task that no process has taken, counted over all lists of tasks
+        # The next task that no process has taken, counted over all lists of tasks
+        counter = multiprocessing.get_context("spawn").Value("q", 0)
         self._sent = 0  # tasks of all lists so far
-        self._links: list[Connection] = []
-        self._processes: list[Any] = []
-        for _ in range(processes):
-            link, other = context.Pipe()
-            arguments = other, self._next, game, players, config, count
-            process = context.Process(target=serve, args=arguments, daemon=True)
-            process.start()
-            other.close()
-            self._links.append(link)
-            self._processes.append(process)
+        arguments = counter, game, players, config, count
+        self._children = [ChildProcess(play_tasks, *arguments) for _ in range(processes)]
 
     def play(self, tasks: Sequence[DuelTask]) -> Iterator[DuelGame]:
         """Play games and yield each as it ends.
@@ -414,19 +438,20 @@ class DuelProcesses:
         Raises:
             MatchError: a process cannot play or is lost.
         """
-        for number, link in enumerate(self._links):
+        children = {child.link: child for child in self._children}
+        for child in self._children:
             try:
-                link.send((self._sent, tasks))
+                child.link.send((self._sent, tasks))
             except OSError:
-                raise self._lost(number) from None
+                raise _lost(child) from None
         left = len(tasks)
         self._sent += left
         while left:
-            for ready in cast("list[Connection]", wait(self._links)):  # on Windows they are PipeConnections
+            for ready in cast("list[Connection]", wait(list(children))):  # on Windows they are PipeConnections
                 try:
                     found = ready.recv()
                 except (EOFError, OSError):
-                    raise self._lost(self._links.index(ready)) from None
+                    raise _lost(children[ready]) from None
                 if not isinstance(found, DuelGame):
                     raise MatchError(f"a playing process has failed: {found}")
                 left -= 1
@@ -434,14 +459,10 @@ class DuelProcesses:
 
     def close(self) -> None:
         """End the processes. Unfinished games are lost."""
-        for link in self._links:
-            link.close()
-        for process in self._processes:
-            process.terminate()
-            process.join(END_SECONDS)
-            if process.is_alive():
-                process.kill()
-                process.join()
+        for child in self._children:
+            child.process.terminate()
+        for child in self._children:
+            child.end()
 
     def __enter__(self) -> DuelProcesses:
         return self
@@ -449,15 +470,12 @@ class DuelProcesses:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _lost(self, number: int) -> MatchError:
-        process = self._processes[number]
-        process.join(END_SECONDS)
-        return MatchError(
-            f"a playing process has ended with status {process.exitcode}; run the same command again to continue"
-        )
+
+def _lost(child: ChildProcess) -> MatchError:
+    return MatchError(f"a playing process has ended with status {child.end()}; run the same command again to continue")
 
 
-def serve(
+def play_tasks(
     link: Connection,
     counter: Any,
     game: Game[Any, Any],
@@ -465,20 +483,13 @@ def serve(
     config: DuelConfig,
     count: int,
 ) -> None:
-    # The main function of a process: play lists of tasks until the connection is closed.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
-    try:
-        game.compile(lambda line: None, learning=True)
-        with Duel(game, players, config, count) as duel:
-            while True:
-                begin, tasks = link.recv()
-                for played in duel.play(_taken(begin, tasks, counter)):
-                    link.send(played)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        pass
-    except Exception as error:
-        with contextlib.suppress(OSError):
-            link.send(f"{type(error).__name__}: {error}")
+    """Play lists of tasks, in a process, until the connection is closed."""
+    game.compile(lambda line: None, learning=True)
+    with Duel(game, players, config, count) as duel:
+        while True:
+            begin, tasks = link.recv()
+            for played in duel.play(_taken(begin, tasks, counter)):
+                link.send(played)
 
 
 def _taken(begin: int, tasks: Sequence[DuelTask], counter: Any) -> Iterator[DuelTask]:

@@ -92,7 +92,7 @@ def test_the_games_of_a_lost_worker_are_played_by_another(players: ProcessWorker
     )
     thread.start()
     wait_until(lambda: players._match is not None and 0 in players._match.given)  # it has its share
-    players._processes[0].kill()
+    players._children[0].process.kill()
     assert thread.is_alive(), "the match ended before the worker was lost"
     deliveries = 0
     while thread.is_alive():
