@@ -38,6 +38,17 @@ def parse_json(text: str | bytes) -> Any:
     return value
 
 
+def first_difference(name: str, old: object, new: object) -> tuple[str, object, object]:
+    """Return the innermost differing part of two values: its name, such as `players.0.folder`, and both values."""
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        old, new = dict(enumerate(old)), dict(enumerate(new))
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in (*old, *new):
+            if old.get(key) != new.get(key):
+                return first_difference(f"{name}.{key}" if name else str(key), old.get(key), new.get(key))
+    return name, old, new
+
+
 def csv_lines(rows: Iterable[Iterable[str]]) -> str:
     """Return rows as the lines of a CSV file."""
     stream = io.StringIO(newline="")

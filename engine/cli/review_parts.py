@@ -16,14 +16,13 @@ from yomi.engine.clusters.jobs import (
     Part,
     Run,
     begin_run,
-    first_difference,
     named_network,
     read_run,
 )
 from yomi.engine.registry import GAMES
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import append_object, complete_lines, copy_file, lock_file, source_digest
-from yomi.nets.text import parse_json
+from yomi.nets.text import first_difference, parse_json
 
 UNIT = "records"
 NAME = "records.jsonl"  # a line for each reviewed record: its number, results and files

@@ -20,7 +20,7 @@ from yomi import __version__
 from yomi.engine.machine import start_facts
 from yomi.nets.errors import LineError
 from yomi.nets.files import source_digest, write_atomically
-from yomi.nets.text import parse_json
+from yomi.nets.text import first_difference, parse_json
 
 RUN_NAME = "run.json"
 RUN_FORMAT = 1
@@ -178,17 +178,6 @@ def _has_form(run: Run) -> bool:
         and len(run.starts) > 0
         and all(isinstance(start.time, int | float) and "host" in start.machine for start in run.starts)
     )
-
-
-def first_difference(name: str, old: object, new: object) -> tuple[str, object, object]:
-    """Return the innermost differing part of two values: its name, such as `players.0.folder`, and both values."""
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        old, new = dict(enumerate(old)), dict(enumerate(new))
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in (*old, *new):
-            if old.get(key) != new.get(key):
-                return first_difference(f"{name}.{key}" if name else str(key), old.get(key), new.get(key))
-    return name, old, new
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from yomi.engine.clusters.jobs import RUN_NAME, JobError, Part, Run, first_difference
+from yomi.engine.clusters.jobs import RUN_NAME, JobError, Part, Run
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.game import Game
 from yomi.engine.matches.games import MatchGame
@@ -40,6 +40,7 @@ from yomi.engine.play import (
     TRY,
 )
 from yomi.nets.files import complete_lines, copy_file, expect_regular
+from yomi.nets.text import first_difference
 
 UNIT = "pairs of games"
 Games: TypeAlias = Mapping[str, Game[Any, Any]]

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any, Generic
 
 from yomi.engine.clients.client import EngineClient, EngineMove
-from yomi.engine.clusters.jobs import first_difference
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.game import Game
 from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
 from yomi.engine.records import LeftOut
 from yomi.nets.errors import LineError
 from yomi.nets.files import append_object, complete_lines, lock_file, sync_folder
-from yomi.nets.text import parse_json
+from yomi.nets.text import first_difference, parse_json
 
 ORDER = "wins-losses-draws"  # order of the numbers in every printed score, such as 7-2-1
 FAULTS = (TIME, ILLEGAL, FAILURE)  # endings that are an engine's fault

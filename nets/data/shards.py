@@ -12,7 +12,6 @@ float column and -128 in `ownership` mean unknown. Positions are shuffled over t
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import mmap
 import os
@@ -30,7 +29,7 @@ from yomi.nets.data.columns import COLUMNS, MOVES, OWN, POINTS, SHARES, Array, c
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import naming, remove_drafts, sync_file, sync_folder, write_atomically
 from yomi.nets.metadata import FeatureSet, feature_set
-from yomi.nets.text import parse_json
+from yomi.nets.text import first_difference, parse_json
 
 Arrays: TypeAlias = Mapping[str, Array]
 
@@ -209,28 +208,17 @@ def begin_dataset(folder: str | Path, manifest: Manifest) -> Dataset:
     if not path.exists():
         write_atomically(path, manifest.to_json().encode(), sync=True)
     elif path.read_bytes() != manifest.to_json().encode():
-        found, wanted = json.loads(open_dataset(folder).manifest.to_json()), json.loads(manifest.to_json())
-        names = [name for name in wanted if found.get(name) != wanted[name]]
-        which = "; ".join(_first_difference(name, found[name], wanted[name]) for name in names)
-        if names:
-            raise NetworkError(
-                f"{folder}: a data set with other {' and '.join(names)} found ({which}), expected a new folder"
-            )
+        found, wanted = _compared(open_dataset(folder).manifest), _compared(manifest)
+        if found != wanted:
+            name, was, now = first_difference("", found, wanted)
+            raise NetworkError(f"{folder}: a data set with {name} {was} found, expected {now}, or a new folder")
     remove_drafts(folder)
     return open_dataset(folder)
 
 
-def _first_difference(name: str, found: Any, wanted: Any) -> str:
-    if name == "sources":
-        pairs = itertools.zip_longest(found, wanted, fillvalue="nothing")
-        was, now = next(((was, now) for was, now in pairs if was != now), (found, wanted))
-    elif name == "options":
-        differs = (each for each in sorted({*found, *wanted}) if found.get(each, found) != wanted.get(each, wanted))
-        name = next(differs)
-        was, now = (f"{name} {options[name]}" if name in options else f"no {name}" for options in (found, wanted))
-    else:
-        was, now = found, wanted
-    return f"{was} where {now} was expected"
+def _compared(manifest: Manifest) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(manifest.to_json())
+    return {**record, "sources": dict(enumerate(record["sources"]))}
 
 
 def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays) -> Shard:

@@ -154,7 +154,7 @@ def test_labels_of_a_set(records: Path, tmp_path: Path, features: str) -> None:
     make()
     assert (lost / "lead.npy").exists()
     assert (kept / "lead.npy").stat().st_mtime_ns == before
-    with pytest.raises(NetworkError, match="other options"):
+    with pytest.raises(NetworkError, match="options"):
         make(GoDataOptions(**{**vars(options), "scores": ""}))
 
 

@@ -155,7 +155,7 @@ def test_a_cluster_makes_the_whole_set(source: Dataset, tmp_path: Path, monkeypa
         (["--moves", "0"], "--moves 0: expected"),
         (["--score-scale", "fit"], "--score-scale fit: expected 50 to 20000 centipawns\n"),
         (["--net", "yomi-shogi-6x64.onnx"], "a network of layers found, expected a sparse one"),
-        (["--seed", "3"], "a data set with other options found"),
+        (["--seed", "3"], "a data set with options.seed"),
     ],
 )
 def test_what_cannot_be_is_refused(

@@ -44,7 +44,7 @@ from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack, pack_game
 from yomi.engine.shogi.records.record import GameRecord, RecordError
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts, write_atomically
-from yomi.nets.text import parse_json
+from yomi.nets.text import first_difference, parse_json
 
 # Moves sent with a position, enough to detect a repetition. Fairy-Stockfish takes 15 µs a move: after 120 plies the
 # whole game would cost as much as 400 nodes.
@@ -272,10 +272,9 @@ class _Files:
             found = parse_json(path.read_bytes())
         except ValueError as error:
             raise NetworkError(f"{path}: broken JSON ({error})") from None
-        for name, value in wanted.items():
-            if not isinstance(found, dict) or found.get(name) != value:
-                was = found.get(name) if isinstance(found, dict) else found
-                raise NetworkError(f"{path}: {name} {was!r} found, expected {value!r}, or a new folder")
+        if found != wanted:
+            name, was, now = first_difference("", found, wanted)
+            raise NetworkError(f"{path}: {name} {was!r} found, expected {now!r}, or a new folder")
 
 
 class GamePlayer(UnitWorker):
