@@ -340,7 +340,7 @@ def test_a_set_goes_on_only_with_the_same_records(tmp_path: Path) -> None:
     assert dataset.manifest.sources == (f"games.sgfs {digest}",)
     before = contents(tmp_path / "set")
     path.write_text("\n".join(lines[1:]) + "\n")
-    with pytest.raises(NetworkError, match=rf"other sources found \(games.sgfs {digest} where games.sgfs "):
+    with pytest.raises(NetworkError, match=rf"sources.0 games.sgfs {digest} found, expected games.sgfs "):
         make(path, tmp_path / "set", test_share=0.4)
     assert contents(tmp_path / "set") == before
 

@@ -218,7 +218,7 @@ def test_a_set_goes_on_only_with_the_same_records(tmp_path: Path) -> None:
     make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(), quiet)
     make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(), quiet)
     source.write_bytes(write_hcpe([random_record(seed, 60) for seed in range(1, 4)]))
-    with pytest.raises(NetworkError, match=r"other sources found \(a\.hcpe [0-9a-f]{16} where a\.hcpe "):
+    with pytest.raises(NetworkError, match=r"sources.0 a\.hcpe [0-9a-f]{16} found, expected a\.hcpe "):
         make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(), quiet)
 
 
