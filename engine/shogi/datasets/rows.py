@@ -27,9 +27,10 @@ from yomi.engine.shogi.records.packed import (
     pack_psv,
     read_hcpe3,
     to_psv_move,
+    unpack_bits,
 )
 from yomi.engine.shogi.records.record import GameRecord, RecordError
-from yomi.native.datasets.packed import HCP, PSV, unpack_board
+from yomi.native.datasets.packed import HCP, PSV
 from yomi.nets.errors import NetworkError
 
 RECORD_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".usi", ".sfen")
@@ -221,20 +222,12 @@ def merged(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     return result
 
 
-def unpacked(row: npt.NDArray[np.void], board: Any, hands: Any) -> int:
-    """Write a row's position into board (uint8[81]) and hands (uint8[2, 7]); return the side to move."""
-    side = int(unpack_board(row["packed"], int(row["form"]), board, hands))
-    if not side:
-        raise NetworkError("a packed board that cannot be read found, expected hcpe or psv records")
-    return side
-
-
 def placement_of(row: npt.NDArray[np.void]) -> Placement:
     """Return a row's position. Raises NetworkError if the packed board is broken."""
-    board, hands = np.zeros(81, np.uint8), np.zeros((2, 7), np.uint8)
-    side = unpacked(row, board, hands)
-    black, white = (tuple(hand.tolist()) for hand in hands)
-    return Placement(tuple(board.tolist()), (black, white), side)
+    try:
+        return unpack_bits(row["packed"].tobytes(), is_psv=row["form"] == PSV)
+    except RecordError as error:
+        raise NetworkError(str(error)) from None
 
 
 def move_fault(row: npt.NDArray[np.void]) -> str | None:

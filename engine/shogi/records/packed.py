@@ -15,11 +15,9 @@ from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.search.types import Counts
 from yomi.engine.shogi.notation import illegal_action
 from yomi.engine.shogi.placement import (
-    HAND_INDEX,
     Placement,
     board_move,
     can_promote,
-    code_of,
     color_of,
     drop,
     dropped_type,
@@ -30,7 +28,7 @@ from yomi.engine.shogi.placement import (
     unpromoted,
 )
 from yomi.engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordError, checked
-from yomi.native.shogi.pieces import BISHOP, GOLD, HAND_TYPES, KING, KNIGHT, LANCE, PAWN, PROMOTION, ROOK, SILVER
+from yomi.native.shogi.pieces import BISHOP, GOLD, HAND_TYPES, KING, KNIGHT, LANCE, PAWN, ROOK, SILVER
 
 # hcpe: dlshogi's positions. The score is in centipawns for the side to move. hcp is Apery's packed board, lowest bits
 # first: side to move, both kings' squares in 7 bits each, a Huffman code for every other square, then one for every
@@ -93,51 +91,21 @@ def pack_bits(
     return int(bits[::-1], 2).to_bytes(BITS // 8, "little")
 
 
-class _Bits:
-    def __init__(self, data: bytes) -> None:
-        self._value = int.from_bytes(data, "little")
-        self.left = BITS
-
-    def take(self, count: int) -> int:
-        if self.left < count:
-            raise RecordError("found a packed board without an end, expected 256 bits")
-        value = self._value & (1 << count) - 1
-        self._value >>= count
-        self.left -= count
-        return value
-
-    def piece(self, codes: dict[int, str], begin: str) -> tuple[int, int]:
-        """Return color and type of the next piece. `begin` contains the bits of its code that have been read."""
-        # No code begins another one, so the first hit is the piece.
-        kinds = {code: piece_type for piece_type, code in codes.items()}
-        code = begin
-        while code not in kinds:
-            if len(code) == 6:
-                raise RecordError(f"a packed board with the code {code}, which is no piece's")
-            code += str(self.take(1))
-        return (WHITE if self.take(1) else BLACK), kinds[code]
-
-
 def unpack(data: bytes) -> Placement:
     """Read a position of 32 bytes, which contain no move number. Raises RecordError if it is impossible."""
-    bits = _Bits(data)
-    side = WHITE if bits.take(1) else BLACK
-    kings = {bits.take(7): code_of(KING, BLACK)}
-    kings[bits.take(7)] = code_of(KING, WHITE)
-    if len(kings) != 2 or max(kings) > 80:
-        raise RecordError("a packed board without two kings on it")
-    board, hands = [0] * 81, ([0] * 7, [0] * 7)
-    for square in range(81):
-        if square in kings:
-            board[square] = kings[square]
-        elif bits.take(1):
-            color, piece_type = bits.piece(CODES, "1")
-            is_promoted = can_promote(piece_type) and bits.take(1)
-            board[square] = code_of(piece_type + PROMOTION if is_promoted else piece_type, color)
-    while bits.left:
-        color, piece_type = bits.piece(HAND_CODES, "")
-        hands[color - 1][HAND_INDEX[piece_type]] += 1
-    return checked(Placement(tuple(board), (tuple(hands[0]), tuple(hands[1])), side))
+    return checked(unpack_bits(data))
+
+
+def unpack_bits(data: bytes, *, is_psv: bool = False) -> Placement:
+    """Read a packed board, possible or not, as hcpe or psv pack it. Raises RecordError."""
+    from yomi.native.datasets.packed import HCP, PSV, unpack_board  # imports numba, which most records do not need
+
+    board, hands = np.zeros(81, np.uint8), np.zeros((2, 7), np.uint8)
+    side = int(unpack_board(np.frombuffer(data, np.uint8).copy(), PSV if is_psv else HCP, board, hands))
+    if not side:
+        raise RecordError("a packed board that cannot be read found, expected all 40 pieces in 256 bits")
+    black, white = hands.tolist()
+    return Placement(tuple(board.tolist()), (tuple(black), tuple(white)), side)
 
 
 def pack_game(rows: Iterable[tuple[bytes, int, int]], winner: int, mark: int = 0) -> bytes:
