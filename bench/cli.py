@@ -30,13 +30,12 @@ from yomi.engine.arguments import add_old_names
 from yomi.engine.cli.games import HELP, game_first, game_in_flags, split_game
 from yomi.engine.cli.loading import add_options, apply_network_defaults, collect
 from yomi.engine.cli.output import plot_check, print_facts, print_table, say, write_json
-from yomi.engine.cli.parser import CliError, Parser
+from yomi.engine.cli.parser import CliError, Parser, require_package
 from yomi.engine.options import Options
 from yomi.engine.pictures import PlotError
 from yomi.engine.players.setup import tuned
 from yomi.engine.registry import GAMES, GO, SHOGI
 from yomi.nets.files import check_file
-from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:
     from yomi.bench.nps import Rival
@@ -101,17 +100,6 @@ def run(words: Sequence[str]) -> int:
     return int(args.has_failed)
 
 
-def _expect(*packages: str) -> None:
-    """Check that the packages of a benchmark are installed.
-
-    Raises:
-        CliError: one is missing; the message contains the command that installs it.
-    """
-    for package in packages:
-        if importlib.util.find_spec(package) is None:
-            raise CliError(missing_line(package, "this benchmark"))
-
-
 def _write(files: Iterable[Output]) -> None:
     """Write all files, even if one cannot be written.
 
@@ -143,7 +131,8 @@ def make_parser(words: Sequence[str]) -> Parser:
 
     def add(name: str, text: str, measure: Measure) -> argparse.ArgumentParser:
         def measured(args: argparse.Namespace) -> Rows:
-            _expect(*PACKAGES.get(name, ()))
+            for package in PACKAGES.get(name, ()):
+                require_package(package, "this benchmark")
             return measure(importlib.import_module(f"yomi.bench.{MODULES.get(name, name)}"), args)
 
         child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from yomi.engine.color import DRAW
-from yomi.engine.records import LeftOut, read_record_bytes
-from yomi.engine.shogi.datasets.rows import ratings_of
+from yomi.engine.records import LeftOut
+from yomi.engine.shogi.datasets.rows import ratings_of, read_games
 from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.records.files import load_records
-from yomi.engine.shogi.records.packed import read_hcpe
-from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, format_usi_line
+from yomi.engine.shogi.records.record import START, GameRecord, format_usi_line
 from yomi.nets.errors import NetworkError
 
 OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".usi", ".sfen", ".hcpe")
@@ -44,7 +40,7 @@ def balanced_openings(
     refused = Counter[str]()
     for path in files:
         try:
-            records = list(_records(path))
+            records = read_games(path)
         except NetworkError as error:
             if left_out is None:
                 raise
@@ -89,35 +85,3 @@ def why_unbalanced(record: GameRecord, limits: BalanceLimits) -> str:
     if any(score > limits.narrow for ply, score in known if ply in limits.plies):
         return f"an evaluation beyond {limits.narrow:g} after {first} or {last} moves"
     return ""
-
-
-def _records(path: Path) -> Iterator[GameRecord]:
-    try:
-        if path.suffix.lower() == ".hcpe":
-            yield from _games_of_hcpe(path)
-        else:
-            yield from load_records(path)
-    except RecordError as error:
-        raise NetworkError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
-    except OSError as error:
-        raise NetworkError(f"{path}: {error.strerror}") from None
-
-
-def _games_of_hcpe(path: Path) -> Iterator[GameRecord]:
-    """Yield games: consecutive rows in which each move leads to the next position.
-
-    hcpe contains no endings except the winner: wins count as resignations.
-    """
-    record, following = GameRecord(), START
-    for position in read_hcpe(read_record_bytes(path, None)):
-        if position.placement != following and record.moves:
-            yield record
-            record = GameRecord()
-        if not record.moves:
-            record.initial = position.placement
-        record.moves.append(RecordedMove(position.move, score=position.score))
-        record.ending = "HIKIWAKE" if position.winner == DRAW else "TORYO"
-        # hcpe has no move numbers: all positions have number 1.
-        following = dataclasses.replace(position.placement.after(position.move), number=1)
-    if record.moves:
-        yield record

@@ -26,6 +26,7 @@ from yomi.engine.shogi.records.packed import (
     pack,
     pack_psv,
     read_hcpe3,
+    read_hcpe_games,
     to_psv_move,
     unpack_bits,
 )
@@ -82,10 +83,11 @@ def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = silent) -> 
 
 
 def read_games(path: Path, say: Say = silent) -> list[GameRecord]:
-    """Return the games of a file in a text form or .hcpe3, and report notes. Raises NetworkError if it is broken."""
+    """Return the games of a file, and report notes. Raises NetworkError if it is broken."""
+    read = {".hcpe": read_hcpe_games, ".hcpe3": read_hcpe3}.get(path.suffix.lower())
     try:
-        data = read_record_bytes(path, None if path.suffix.lower() == ".hcpe3" else MAX_RECORD_BYTES)
-        records = read_hcpe3(data) if path.suffix.lower() == ".hcpe3" else read_records(data)
+        data = read_record_bytes(path, MAX_RECORD_BYTES if read is None else None)
+        records = read_records(data) if read is None else read(data)
     except OSError as error:
         raise NetworkError(f"{path}: {error.strerror}") from None
     except RecordError as error:

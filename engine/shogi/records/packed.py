@@ -6,7 +6,7 @@ Whole files of positions are read by yomi.engine.shogi.datasets.rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from yomi.engine.shogi.placement import (
     type_of,
     unpromoted,
 )
-from yomi.engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordError, checked
+from yomi.engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordedMove, RecordError, checked
 from yomi.native.shogi.pieces import BISHOP, GOLD, HAND_TYPES, KING, KNIGHT, LANCE, PAWN, ROOK, SILVER
 
 # hcpe: dlshogi's positions. The score is in centipawns for the side to move. hcp is Apery's packed board, lowest bits
@@ -150,6 +150,23 @@ def read_hcpe(data: bytes) -> list[TrainingPosition]:
             raise RecordError(f"record {number}, its move: {why}")
         found.append(TrainingPosition(placement, score, move, winners[result]))
     return found
+
+
+def read_hcpe_games(data: bytes) -> list[GameRecord]:
+    """Return the games of an hcpe file: consecutive rows in which each move leads to the next position.
+
+    hcpe contains no endings except the winner: wins count as resignations. Raises RecordError as `read_hcpe` does.
+    """
+    games: list[GameRecord] = []
+    following: Placement | None = None
+    for position in read_hcpe(data):
+        if position.placement != following:
+            games.append(GameRecord(position.placement))
+        games[-1].moves.append(RecordedMove(position.move, score=position.score))
+        games[-1].ending = "HIKIWAKE" if position.winner == DRAW else "TORYO"
+        # hcpe has no move numbers: all positions have number 1.
+        following = replace(position.placement.after(position.move), number=1)
+    return games
 
 
 # -- hcpe3 -------------------------------------------------------------------------------------------------------------
