@@ -20,7 +20,7 @@ from yomi.bench.measure import write_moves
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.cuda import CudaDriver
 from yomi.engine.evaluators.devices import CPU, KINDS, Device
-from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import open_network
 from yomi.engine.evaluators.queue import Job
 from yomi.engine.evaluators.workers import EvaluationWorkers
 from yomi.engine.game import BenchmarkPositions, Game
@@ -296,7 +296,8 @@ class _Stoppable:
 
 
 def _make(game: Game[Any, Any], device: Device, precision: str) -> Any:
-    return load(game.formats, default_network(game.name), 9, device, batch_size=ROWS, precision=precision)
+    network = open_network(game.formats, default_network(game.name), 9)
+    return network.load(device, batch_size=ROWS, precision=precision)
 
 
 def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from yomi.bench.measure import run_threads
-from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import open_network
 from yomi.engine.shogi.networks import Dlshogi
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.dlshogi.network import SIDE
@@ -33,7 +33,7 @@ def run(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict
         for blocks, channels in sizes:
             shape = NetworkShape(blocks=blocks, channels=channels)
             path = write_network(Path(folder) / f"{shape.name}.onnx", shape)
-            evaluators = {backend: load((Dlshogi,), path, SIDE, backend=backend) for backend in BACKENDS}
+            evaluators = {backend: open_network((Dlshogi,), path, SIDE).load(backend=backend) for backend in BACKENDS}
             for batch_rows in BATCH_SIZES:
                 rates = _rates(evaluators, batch_rows, threads, seconds)
                 rows.append({"network": shape.name, "batch": batch_rows, "threads": threads, **rates})

@@ -327,11 +327,11 @@ def _check_own_network(game: Game[Any, Any], own: str, say: Say, options: Option
     """
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.evaluators.devices import CPU, device_of
-    from yomi.engine.evaluators.load import load
+    from yomi.engine.evaluators.network import open_network
 
     assert options.net is not None
     try:
-        evaluator = load(game.formats, options.net, game.board_size(options), CPU, keep=False)
+        evaluator = open_network(game.formats, options.net, game.board_size(options)).load(CPU, keep=False)
     except (NetworkError, EvaluatorError) as error:
         raise CliError(f"{own}: {error}") from None
     evaluator.close()
@@ -347,7 +347,7 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], own: str, say: Say, op
     """
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.evaluators.devices import device_of
-    from yomi.engine.evaluators.load import fastest_precision
+    from yomi.engine.evaluators.network import open_network
 
     device = device_of(options)
     if own and options.net is not None and "own" not in found:
@@ -357,8 +357,9 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], own: str, say: Say, op
         return options
     if "precision" not in found:
         if device.is_cpu:
-            size = game.board_size(options)
-            found["precision"] = fastest_precision(game.formats, options.net, size, device, options.backend)
+            network = open_network(game.formats, options.net, game.board_size(options))
+            with contextlib.closing(network.load(device, options.backend, precision="auto", keep=False)) as evaluator:
+                found["precision"] = "auto" if evaluator.is_exact else evaluator.precision
         else:
             try:
                 found["precision"] = "fp16" if device.gpu.has_half else "fp32"

@@ -6,12 +6,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.backends import GpuBackend, NativeBackend, OnnxBackend, native_precision
+from yomi.engine.evaluators.base import EvaluatorError, UnsupportedError
+from yomi.engine.evaluators.devices import CPU, NATIVE_PRECISIONS, Device, check_backend, expect_packages
 from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.packing import pack
 from yomi.native.spec import Inputs, packed_words
@@ -21,11 +24,9 @@ from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.load import open_file
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Self
 
     from yomi.engine.evaluators.base import Evaluator
-    from yomi.engine.evaluators.devices import Device
     from yomi.native.bound_kernels import Calls, Entry
     from yomi.native.forward.builder import Program
     from yomi.native.spec import GameSpec
@@ -78,6 +79,31 @@ class FileFormat(ABC):
             NetworkError: the file has this format but cannot be used.
         """
 
+    @abstractmethod
+    def load(
+        self,
+        device: Device = CPU,
+        backend: str = "auto",
+        batch_size: int | None = None,
+        precision: str = "fp32",
+        *,
+        keep: bool = True,
+    ) -> FileEvaluator:
+        """Return the fastest evaluator of the network on a device.
+
+        Args:
+            device: where the network is computed.
+            backend: native (yomi's kernels on the CPU), onnx (onnxruntime), tensorrt (TensorRT itself), or auto: the
+                fastest.
+            batch_size: rows of a batch; None: suits the network and the device.
+            precision: fp32, fp16 (GPUs only), int16, int8 or bf16 (native only), or auto: the fastest.
+            keep: whether the packed weights of a large network are cached for the next start.
+
+        Raises:
+            NetworkError: the file cannot be used.
+            EvaluatorError: the device, the backend or the precision cannot be used.
+        """
+
 
 class Format(FileFormat):
     """Networks of layers over a board, which several backends compute."""
@@ -89,6 +115,7 @@ class Format(FileFormat):
     is_checked: bool = True
     """Whether other files may have the same form by chance, so that the outputs are checked after loading."""
 
+    path: Path  # of the network's file
     feeds: tuple[Feed, ...]  # the first ones are the arrays of `encode`, in this order; the others are zeros
     outputs: tuple[str, ...]  # names in the ONNX file, in the order of `arguments`
     output_shapes: tuple[tuple[int, ...], ...]  # of a row, in the order of `outputs`; a policy is [channels, moves]
@@ -122,6 +149,44 @@ class Format(FileFormat):
     @abstractmethod
     def judge(self, outputs: Sequence[FloatArray]) -> Judged:
         """Convert raw outputs to the units of a data set's labels."""
+
+    def load(
+        self,
+        device: Device = CPU,
+        backend: str = "auto",
+        batch_size: int | None = None,
+        precision: str = "fp32",
+        *,
+        keep: bool = True,
+    ) -> NetworkEvaluator:
+        check_backend(device, backend, precision)
+        reason = ""
+        if backend == "native" or (backend == "auto" and device.is_cpu):
+            try:
+                program = self.program(native_precision(precision), keep=keep)
+                return self.load_on(NativeBackend(program, self, batch_size))
+            except UnsupportedError as error:
+                if backend == "native" or precision in NATIVE_PRECISIONS:
+                    raise
+                reason = error.reason
+        expect_packages(self.path, device)
+        on_cpu = device.is_cpu
+        evaluator = self.load_on(
+            OnnxBackend(self, batch_size) if on_cpu else GpuBackend(self, device, batch_size, precision)
+        )
+        evaluator.fallback_reason = reason
+        return evaluator
+
+    def load_on(self, backend: Backend) -> NetworkEvaluator:
+        """Return the evaluator of the network on a backend. Close the backend if that fails."""
+        try:
+            evaluator = NetworkEvaluator(self, backend)
+            if self.is_checked or not backend.device.is_cpu:
+                evaluator.check()
+        except BaseException:
+            backend.close()
+            raise
+        return evaluator
 
     def encode(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
         """Return calls that write the inputs of a batch's first rows, and the arrays of the inputs."""
@@ -321,15 +386,18 @@ class WithHuman:
         self.network.close()
 
 
-def recognise(formats: Sequence[type[FileFormat]], path: Path, size: BoardSize) -> FileFormat:
-    """Return the network in a file, of the first format that knows the file.
+F = TypeVar("F", bound=FileFormat)
+
+
+def open_network(formats: Sequence[type[F]], path: str | Path, size: BoardSize) -> F:
+    """Return the network in a file for boards of `size`, of the first format that recognises the file.
 
     Raises:
-        NetworkError: no format knows the file, or the network cannot be used.
+        NetworkError: no format recognises the file, or the network cannot be used.
     """
     file = open_file(path)
-    for each in formats:
-        found = each.recognise(file, size)
-        if found is not None:
-            return found
-    raise NetworkError(f"{path}: {file.title} found, expected {' or '.join(each.title for each in formats)}")
+    for kind in formats:
+        network = kind.recognise(file, size)
+        if network is not None:
+            return network
+    raise NetworkError(f"{path}: {file.title} found, expected {' or '.join(kind.title for kind in formats)}")

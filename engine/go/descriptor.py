@@ -205,7 +205,6 @@ class Go(Game[Any, Any]):
     recorder = lazy("yomi.engine.go.learning:open_recorder")
     benchmark_setup = lazy("yomi.engine.go.players.setup:measured")
     benchmark_positions = lazy("yomi.engine.go.players.setup:benchmark_positions")
-    sampling = lazy("yomi.engine.go.players.setup:sampling")
 
     def __init__(self) -> None:
         self._learned: dict[str, Any] = {}  # further arguments of LearnableGo

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from queue import Empty, Queue
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from yomi.engine.evaluators.base import Evaluator
-    from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.networks")
 
@@ -62,7 +61,6 @@ VERSION = 2  # of the comparison; verdicts of other versions are not read
 _COMPARING = threading.Lock()
 
 
-G = TypeVar("G", bound=PlayableGame)
 T = TypeVar("T")
 E = TypeVar("E", bound=FileEvaluator)
 
@@ -86,14 +84,6 @@ class Agreement:
             positions=self.positions,
             error=f"{self.value_error:.4f}",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling(Generic[G]):
-    """How to play games for the comparison."""
-
-    spec: GameSpec
-    new_game: Callable[[], G]
 
 
 class _Recorder:
@@ -145,16 +135,19 @@ class _OwnThread:
 
 
 def record(
-    reference: Evaluator, sampling: Sampling[G], positions: int = POSITIONS, seconds: float = SECONDS
+    reference: FileEvaluator,
+    begin: Callable[[], PlayableGame],
+    positions: int = POSITIONS,
+    seconds: float = SECONDS,
 ) -> list[Batch]:
     """Return evaluated batches of one row from games whose moves are drawn from the policy.
 
-    Stops after `positions` batches, or after `seconds` with MIN_POSITIONS.
+    `begin` returns the start of a game. Stops after `positions` batches, or after `seconds` with MIN_POSITIONS.
     """
     recorder = _Recorder(reference)
     queue = _OwnThread(recorder)
     settings = SearchSettings(memory=2**22, cache_size=0, ownership=False, symmetry="none", seed=SEED)
-    search = Search(sampling.spec, queue, settings)
+    search = Search(reference.spec, queue, settings)
     random = np.random.default_rng(SEED)
     end = time.perf_counter() + seconds
 
@@ -163,7 +156,7 @@ def record(
         return len(recorder.batches) >= wanted
 
     while not is_enough():
-        game = sampling.new_game()
+        game = begin()
         for _ in range(GAME_PLIES):
             if is_enough() or game.is_over:
                 break
@@ -191,8 +184,8 @@ def compare(recorded: Sequence[Batch], candidate: Evaluator) -> Agreement:
     return Agreement(len(same), float(np.mean(same)), float(np.mean(errors)))
 
 
-def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: Callable[[E], Sampling[G]]) -> E:
-    """Return an evaluator in a precision. auto is the fastest that agrees with fp32.
+def with_suitable_precision(make: Callable[[str], E], precision: str, begin: Callable[[], PlayableGame]) -> E:
+    """Return an evaluator in a precision. auto is the fastest that agrees with fp32 on games from `begin`.
 
     `make` makes the evaluator in a precision; its auto is the fastest of the machine.
     """
@@ -214,7 +207,7 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
                     del evaluator
                     reference = make("fp32")
                     with contextlib.closing(reference):
-                        recorded = record(reference, sampling(reference))
+                        recorded = record(reference, begin)
                     del reference
                     evaluator = make(candidate)
                 with contextlib.ExitStack() as on_failure:

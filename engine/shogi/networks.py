@@ -30,7 +30,7 @@ from yomi.native.spec import Inputs
 from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import source_digest
-from yomi.nets.load import NetworkKind, prepare_shogi
+from yomi.nets.load import NetworkKind
 from yomi.nets.metadata import SHOGI_BOARD, NetworkInfo
 from yomi.nets.nnue import read_nnue
 
@@ -79,7 +79,11 @@ class Dlshogi(PolicyValueFormat):
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: BoardSize) -> Self | None:
-        return cls(file.path, *prepare_shogi(file.path)) if file.game == "shogi" else None
+        if file.game != "shogi":
+            return None
+        if file.shogi is None:
+            raise NetworkError(f"{file.path}: {file.title} found, expected {cls.title}")
+        return cls(file.path, file.shogi, file.describe())
 
     def check(self, outputs: Sequence[FloatArray]) -> None:
         # The value's range depends on the form: a winrate, or -1 to 1.

@@ -109,6 +109,10 @@ class MatMul:
     name: str
     weights: FloatArray  # [in, out]
 
+    @property
+    def out_channels(self) -> int:
+        return int(self.weights.shape[1])
+
 
 @dataclass(frozen=True, eq=False)
 class MatBias:

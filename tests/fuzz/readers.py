@@ -34,8 +34,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.datasets.making import sgf_texts
 from yomi.engine.evaluators import program_cache
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.network import recognise
+from yomi.engine.evaluators.network import open_network
 from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.networks import FORMATS as GO_FORMATS
 from yomi.engine.go.networks import make_program
@@ -68,7 +67,7 @@ from yomi.nets.files import source_digest
 from yomi.nets.gpu_variants import Variant, make_variant
 from yomi.nets.katago.outputs import describe
 from yomi.nets.katago.write import write_network
-from yomi.nets.load import NetworkInfo, prepare
+from yomi.nets.load import NetworkInfo, open_file, prepare
 from yomi.nets.metadata import feature_set
 from yomi.nets.nnue import FEATURES, WIDTH_STEP, Architecture, read_nnue
 from yomi.nets.sparse import HIDDEN, LAST, read_info, read_sparse, write_sparse
@@ -114,7 +113,7 @@ def _katago_files() -> Files:
 
 def _read_katago(path: Path) -> None:
     net.facts(path)
-    form = recognise(GO_FORMATS, path, SIZE)
+    form = open_network(GO_FORMATS, path, SIZE)
     form.program("fp32", keep=False)
 
 
@@ -137,13 +136,13 @@ def _onnx_files() -> Files:
 
 def _read_shogi_onnx(path: Path) -> None:
     net.facts(path)
-    load(SHOGI_FORMATS, path, 9, backend="native").close()
+    open_network(SHOGI_FORMATS, path, 9).load(backend="native").close()
 
 
 def _go_onnx_files() -> Files:
     def write(folder: Path) -> None:
         (folder / "net.bin").write_bytes(write_network(RandomNetworks(11).network(["ordinary"], channels=2)))
-        target, _ = prepare(folder / "net.bin", SIZE, folder / "cache")
+        target, _ = prepare(open_file(folder / "net.bin"), SIZE, folder / "cache")
         shutil.copy(target, folder / "net.onnx")
         shutil.rmtree(folder / "cache")
         (folder / "net.bin").unlink()
@@ -154,20 +153,20 @@ def _go_onnx_files() -> Files:
 def _read_go_onnx(path: Path) -> None:
     net.facts(path)
     source_digest(path)
-    recognise(GO_FORMATS, path, SIZE).onnx_file()
+    open_network(GO_FORMATS, path, SIZE).onnx_file()
 
 
 def _converted_files() -> Files:
     def write(folder: Path) -> None:
         (folder / "net.bin").write_bytes(write_network(RandomNetworks(11).network(["ordinary"], channels=2)))
-        prepare(folder / "net.bin", SIZE, folder / "cache")
+        prepare(open_file(folder / "net.bin"), SIZE, folder / "cache")
 
     return _written(write)
 
 
 def _read_converted(path: Path) -> None:
     folder = path.parent if path.name == "net.bin" else path.parents[2]
-    prepare(folder / "net.bin", SIZE, folder / "cache")
+    prepare(open_file(folder / "net.bin"), SIZE, folder / "cache")
 
 
 def _sparse_files() -> Files:
@@ -198,7 +197,7 @@ def _read_sparse_network(path: Path) -> None:
     read_info(path)
     net.facts(path)
     with contextlib.suppress(NetworkError):  # a tiny network has not the rows that shogi has
-        recognise(SHOGI_FORMATS, path, 9)
+        open_network(SHOGI_FORMATS, path, 9)
 
 
 def _nnue_files() -> Files:
@@ -210,7 +209,7 @@ def _nnue_files() -> Files:
 def _read_nnue_file(path: Path) -> None:
     read_nnue(path)
     net.facts(path)
-    recognise(SHOGI_FORMATS, path, 9)
+    open_network(SHOGI_FORMATS, path, 9)
 
 
 def _variant_files() -> Files:

@@ -27,7 +27,7 @@ from yomi.engine.options import Options
 from yomi.engine.registry import GO, SHOGI
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.gpu_variants import variant_file
-from yomi.nets.load import prepare
+from yomi.nets.load import open_file, prepare
 
 CUDA = Device("cuda")
 
@@ -79,7 +79,7 @@ def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 def test_networks_of_a_size(tmp_path: Path) -> None:
     path = write_go_network(tmp_path / "net.onnx", 9, 2, 16)
-    found, info = prepare(path, 9)
+    found, info = prepare(open_file(path), 9)
     assert found == path
     assert (info.game, info.board_size) == ("go", 9)
     session = onnx_session.make_session(path)

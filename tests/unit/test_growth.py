@@ -21,6 +21,7 @@ GO = {"channels": 8, "pooled": 4, "pooling_blocks": [0, 2], "head": 4, "hidden":
 SMALL: list[tuple[str, dict[str, Any]]] = [
     ("go", GO),
     ("go", {**GO, "norm": "batch", "activation": "mish"}),
+    ("go", {key: value for key, value in GO.items() if key != "pooling_blocks"}),
     ("dlshogi-resnet", {"channels": 8}),
     ("alphazero-shogi", {"filters": 8}),
 ]
@@ -41,7 +42,7 @@ class Run:
         self.said: list[str] = []
 
     def blocks(self, count: int) -> dict[str, Any]:
-        pooling = [index for index in self.options.get("pooling_blocks", []) if index < count]
+        pooling = [index for index in self.options.get("pooling_blocks", [2]) if index < count]
         return {"blocks": count, **({"pooling_blocks": pooling} if self.kind == "go" else {})}
 
     def learner(self, growth: Any = GROWTH) -> Generations:

@@ -16,8 +16,14 @@ from yomi.engine.color import BLACK
 from yomi.engine.default_network import has_network, named_file
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.devices import Device
-from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.network import FileEvaluator, NetworkEvaluator, WithHuman, WithValues, network_in
+from yomi.engine.evaluators.network import (
+    FileEvaluator,
+    NetworkEvaluator,
+    WithHuman,
+    WithValues,
+    network_in,
+    open_network,
+)
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.go.game import GoGame
@@ -33,7 +39,6 @@ from yomi.engine.go.networks import (
 from yomi.engine.go.points import Board, board_of, square
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.options import FOR_HUMAN_NET, TABLE, Options, without_human_net
-from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import EvaluatorFactory, common_settings
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import SearchReport
@@ -168,7 +173,7 @@ def _with_values(network: FileEvaluator, options: Options, size: BoardSize, devi
         on_failure.callback(network.close)
         path = named_file(options.value_net, "go", options)
         precision = "fp16" if network.precision == "fp16" else "fp32"
-        values = load(FORMATS, path, size, device, options.backend, options.batch_size, precision)
+        values = open_network(FORMATS, path, size).load(device, options.backend, options.batch_size, precision)
         on_failure.callback(values.close)
         if not values.format.predicts_value:
             raise NetworkError(f"{path}: a network without values found, expected one with values for --value-net")
@@ -185,7 +190,7 @@ def _with_human(
         on_failure.callback(evaluator.close)
         path = named_file(options.human_net, "go", options)
         precision = "fp16" if network.precision == "fp16" else "fp32"
-        human = load([KataGo], path, board.size, device, options.backend, options.batch_size, precision)
+        human = open_network([KataGo], path, board.size).load(device, options.backend, options.batch_size, precision)
         human.format.may_have_no_result = queue_key(board, rules)[1]
         on_failure.pop_all()
     if not human.info.meta_input:
@@ -225,15 +230,6 @@ def check_profile(options: Options, evaluator: Evaluator, *, is_needed: bool = F
         raise EvaluatorError(
             f"humanSLProfile is specified as config param but model(s) don't use it: {names}: expected --human-net FILE"
         )
-
-
-def go_sampling(board: Board, rules: Rules, network: Evaluator) -> Sampling[GoGame]:
-    """Return the sampling of games for the comparison of precisions."""
-    return Sampling(spec_for(board, network), lambda: GoGame(board, rules))
-
-
-def sampling(network: FileEvaluator, options: Options) -> Sampling[GoGame]:
-    return go_sampling(board_of(options), PRESETS["tromp-taylor"], network)
 
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
