@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import default_cache_dir, source_digest, write_atomically
 from yomi.nets.gpu_fusion import fuse
-from yomi.nets.onnx_header import data_files
+from yomi.nets.onnx_file import data_files
 
 # Increase it with every change of the written files: cached files of other versions are ignored.
 VERSION = 6

@@ -19,7 +19,7 @@ from yomi.nets.installation import missing_line
 from yomi.nets.katago.file import looks_like_network
 from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
 from yomi.nets.nnue import looks_like_nnue
-from yomi.nets.onnx_header import OnnxHeader, read_onnx_header
+from yomi.nets.onnx_file import OnnxHeader, read_onnx_header
 from yomi.nets.sparse import looks_sparse, read_info
 from yomi.nets.text import parse_json
 

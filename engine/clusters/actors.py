@@ -29,7 +29,7 @@ from yomi.engine.options import Options
 from yomi.nets import models
 from yomi.nets.errors import LineError
 from yomi.nets.files import default_cache_dir, write_atomically
-from yomi.nets.onnx_header import data_files
+from yomi.nets.onnx_file import data_files
 
 LOCAL, AUTO = "local", "auto"
 GATHER_SECONDS = 0.25  # minimum working time per call: a call costs milliseconds

@@ -12,7 +12,7 @@ from yomi.native.forward.builder import ProgramBuilder
 from yomi.native.forward.policy_value import decode, decode_rows
 from yomi.native.forward.squash import SQUASHES
 from yomi.nets.data.metrics import Judged
-from yomi.nets.onnx_graph import UnsupportedGraphError, read_onnx_graph
+from yomi.nets.onnx_file import UnsupportedGraphError, read_onnx_graph
 from yomi.nets.onnx_program import Ends, write_program
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from yomi.nets.katago.network import GLOBAL_CHANNELS, META_CHANNELS, SPATIAL_CHA
 from yomi.nets.katago.outputs import RawOutputs, describe, error_scales, scales_of, value_probabilities
 from yomi.nets.load import NetworkFile, NetworkKind, prepare
 from yomi.nets.metadata import KATAGO_FEATURES, NetworkInfo, feature_set
-from yomi.nets.onnx_header import read_onnx_header
+from yomi.nets.onnx_file import read_onnx_header
 from yomi.nets.onnx_program import Ends
 
 # Share of the optimistic policy at the root and below it, as in KataGo's GTP engine.

@@ -20,8 +20,7 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.gpu_variants import Variant, variant_file
 from yomi.nets.graph_builder import GraphBuilder
 from yomi.nets.load import NetworkKind, open_file, prepare
-from yomi.nets.onnx_graph import read_onnx_graph
-from yomi.nets.onnx_header import data_files
+from yomi.nets.onnx_file import data_files, read_onnx_graph
 
 SMALL = NetworkShape(blocks=2, channels=16)
 KINDS = {

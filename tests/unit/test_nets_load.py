@@ -26,7 +26,7 @@ from yomi.nets.katago.write import write_network
 from yomi.nets.load import NetworkKind, open_file, prepare
 from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, NetworkInfo
 from yomi.nets.models import default_network
-from yomi.nets.onnx_header import read_onnx_header
+from yomi.nets.onnx_file import read_onnx_header
 
 
 @pytest.fixture
