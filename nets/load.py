@@ -11,13 +11,12 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from yomi.nets.board_size import BoardSize, recorded_size, size_name
 from yomi.nets.dlshogi.network import ShogiForm, ShogiNetwork, recognise
 from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.files import default_cache_dir, source_digest, temporary_cache_dir, write_atomically
 from yomi.nets.installation import missing_line
 from yomi.nets.katago.file import looks_like_network
-from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
+from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, BoardSize, NetworkInfo, recorded_size, size_name
 from yomi.nets.nnue import looks_like_nnue
 from yomi.nets.onnx_file import OnnxHeader, read_onnx_header
 from yomi.nets.sparse import looks_sparse, read_info

@@ -19,9 +19,9 @@ from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.packing import pack
 from yomi.native.spec import Inputs, packed_words
 from yomi.native.tree.buffers import make_batch
-from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.load import open_file
+from yomi.nets.metadata import BoardSize
 
 if TYPE_CHECKING:
     from typing import Self

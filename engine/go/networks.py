@@ -28,7 +28,6 @@ from yomi.native.go.rules import legal_moves
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec, Inputs
 from yomi.native.tree.arrays import Batch
-from yomi.nets.board_size import BoardSize, area_of, sides, size_name
 from yomi.nets.data.metrics import Judged
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import known_digest
@@ -37,7 +36,7 @@ from yomi.nets.katago.file import read_network
 from yomi.nets.katago.network import GLOBAL_CHANNELS, META_CHANNELS, SPATIAL_CHANNELS, KataGoNetwork
 from yomi.nets.katago.outputs import RawOutputs, describe, error_scales, scales_of, value_probabilities
 from yomi.nets.load import NetworkFile, NetworkKind, prepare
-from yomi.nets.metadata import KATAGO_FEATURES, NetworkInfo, feature_set
+from yomi.nets.metadata import KATAGO_FEATURES, BoardSize, NetworkInfo, area_of, feature_set, sides, size_name
 from yomi.nets.onnx_file import read_onnx_header
 from yomi.nets.onnx_program import Ends
 

@@ -27,9 +27,9 @@ from yomi.engine.options import TABLE, OptionError, Options, SearchOptions, Valu
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.settings import SearchSettings
 from yomi.native.spec import Inputs
-from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.files import default_cache_dir, known_digest, write_atomically
+from yomi.nets.metadata import BoardSize
 from yomi.nets.text import parse_json
 
 if TYPE_CHECKING:

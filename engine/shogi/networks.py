@@ -27,11 +27,10 @@ from yomi.native.sparse.network import make_scratch
 from yomi.native.sparse.nnue import network_of
 from yomi.native.sparse.shogi import evaluate_rows as evaluate_sparse_rows
 from yomi.native.spec import Inputs
-from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import source_digest
 from yomi.nets.load import NetworkKind
-from yomi.nets.metadata import SHOGI_BOARD, NetworkInfo
+from yomi.nets.metadata import SHOGI_BOARD, BoardSize, NetworkInfo
 from yomi.nets.nnue import read_nnue
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from yomi.nets.board_size import BoardSize, area_of, sides
+from yomi.nets.metadata import BoardSize, area_of, sides
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 

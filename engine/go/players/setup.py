@@ -45,10 +45,10 @@ from yomi.engine.search.types import SearchReport
 from yomi.native.go.planes import symmetry_table, write_bits, write_planes
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec, Inputs
-from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.human_profile import EXPECTED
 from yomi.nets.katago.outputs import has_no_result, post_process
+from yomi.nets.metadata import BoardSize
 
 _log = logging.getLogger("yomi.networks")
 

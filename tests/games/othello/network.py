@@ -10,9 +10,8 @@ import numpy as np
 from tests.games.othello.kernels import PLANES, othello_spec
 from yomi.engine.evaluators.network import Feed
 from yomi.engine.evaluators.policy_value import PolicyValueFormat
-from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError
-from yomi.nets.metadata import FEATURE_SETS, FeatureSet, NetworkInfo
+from yomi.nets.metadata import FEATURE_SETS, BoardSize, FeatureSet, NetworkInfo
 from yomi.nets.onnx_program import Ends
 
 if TYPE_CHECKING:
