@@ -15,20 +15,20 @@ import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
-from queue import Empty, Queue
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from yomi.engine.evaluators.network import FileEvaluator
-from yomi.engine.evaluators.queue import InlineQueue, Job
+from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.players.request import PlayableGame
 from yomi.engine.search.read_tree import root_priors
-from yomi.engine.search.search import Search
+from yomi.engine.search.root import evaluate_root
 from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits
 from yomi.language import tr
+from yomi.native.game_calls import BoundBoard
 from yomi.native.tree.arrays import VALUE, Batch
+from yomi.native.tree.buffers import make_board, make_worker
 from yomi.nets.errors import one_line
 from yomi.nets.files import default_cache_dir, write_atomically
 from yomi.nets.models import PRECISION_DIR
@@ -54,14 +54,12 @@ POSITIONS, MIN_POSITIONS = 400, 100
 SECONDS = 6.0  # after this time with the reference MIN_POSITIONS are enough; the candidate is faster
 SLOWER = {"bf16": "int16", "int8": "int16"}  # next candidate; fp32 follows all others
 GAME_PLIES = 240
-POLL = 1e-3  # seconds between two checks whether a search has ended
 SEED = 1
 VERSION = 2  # of the comparison; verdicts of other versions are not read
 # the workers of a device start together: the second waits here for the first one's verdict
 _COMPARING = threading.Lock()
 
 
-T = TypeVar("T")
 E = TypeVar("E", bound=FileEvaluator)
 
 
@@ -108,32 +106,6 @@ class _Recorder:
         """The caller closes the evaluator."""
 
 
-class _OwnThread:
-    """An evaluation queue that evaluates in the thread of `serve`, because the evaluators are bound to it."""
-
-    def __init__(self, evaluator: Evaluator) -> None:
-        self.evaluator = evaluator
-        self._inline = InlineQueue(evaluator)
-        # Not a SimpleQueue: before Python 3.13 its `get` waits for ever if time is up between two of its steps.
-        self._jobs: Queue[Job] = Queue()
-
-    def submit(self, job: Job) -> None:
-        self._jobs.put(job)
-
-    def call(self, function: Callable[[Evaluator], T]) -> T:
-        return function(self.evaluator)
-
-    def bind(self, batch: Batch) -> None: ...
-
-    def serve(self, search: Search) -> None:
-        while search.is_running:
-            with contextlib.suppress(Empty):
-                self._inline.submit(self._jobs.get(timeout=POLL))
-
-    def close(self) -> None:
-        """The caller closes the evaluator."""
-
-
 def record(
     reference: FileEvaluator,
     begin: Callable[[], PlayableGame],
@@ -144,10 +116,11 @@ def record(
 
     `begin` returns the start of a game. Stops after `positions` batches, or after `seconds` with MIN_POSITIONS.
     """
-    recorder = _Recorder(reference)
-    queue = _OwnThread(recorder)
-    settings = SearchSettings(memory=2**22, cache_size=0, ownership=False, symmetry="none", seed=SEED)
-    search = Search(reference.spec, queue, settings)
+    spec, recorder = reference.spec, _Recorder(reference)
+    queue = InlineQueue(recorder)
+    settings = SearchSettings(ownership=False, symmetry="none", seed=SEED)
+    board = BoundBoard(make_board(spec, spec.positions(1)))
+    worker = make_worker(spec, board.board, SEED)
     random = np.random.default_rng(SEED)
     end = time.perf_counter() + seconds
 
@@ -160,11 +133,10 @@ def record(
         for _ in range(GAME_PLIES):
             if is_enough() or game.is_over:
                 break
-            search.set_position(game)
-            search.start(Limits(visits=1))
-            queue.serve(search)
-            search.stop()
-            priors = root_priors(search.tree)
+            board.board.root[0] = spec.with_flags(game.position)
+            length = int(game.position["history_length"])
+            board.board.history[:length] = game.history[:length]
+            priors = root_priors(evaluate_root(queue, spec, settings, worker, board))
             if not priors:
                 break
             weights = np.array(list(priors.values()))

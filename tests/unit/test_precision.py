@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import math
-import threading
 import weakref
 from dataclasses import replace
 from pathlib import Path
-from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -19,21 +17,19 @@ from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import CPU, Device
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
-from yomi.engine.evaluators.queue import Job
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.setup import make_queue as go_queue
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.options import Options
 from yomi.engine.players import precision
-from yomi.engine.players.precision import Agreement, _OwnThread, compare, record, with_suitable_precision
+from yomi.engine.players.precision import Agreement, compare, record, with_suitable_precision
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.setup import make_queue as shogi_queue
 from yomi.native.go.spec import go_spec
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import VALUE, Batch
-from yomi.native.tree.buffers import make_batch
 from yomi.nets.files import source_digest
 from yomi.nets.katago.write import write_network
 from yomi.nets.metadata import NetworkInfo
@@ -133,31 +129,6 @@ def test_games_are_drawn_from_the_policy(monkeypatch: pytest.MonkeyPatch) -> Non
     starts = [index for index, key in enumerate(seen) if key == seen[0]]
     assert len({tuple(seen[start : start + 20]) for start in starts}) == len(starts) >= 10
     assert len(set(seen)) > 0.9 * len(seen)
-
-
-def test_a_comparison_ends_however_short_its_looks_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "POLL", 3e-7)  # time is up between any two steps of the wait
-    own = _OwnThread(UniformEvaluator(1))
-    batch = make_batch(SPEC, 1, Inputs.NOTHING)
-    done: SimpleQueue[Job] = SimpleQueue()
-
-    class Running:
-        """A search that has a batch there before every second look."""
-
-        looks = 0
-
-        @property
-        def is_running(self) -> bool:
-            self.looks += 1
-            if self.looks % 2:
-                own.submit(Job(batch, 1, done))
-            return self.looks <= 20_000
-
-    thread = threading.Thread(target=own.serve, args=(Running(),), daemon=True)
-    thread.start()
-    thread.join(60.0)
-    assert not thread.is_alive()
-    assert done.qsize() == 10_000
 
 
 @pytest.mark.parametrize(
