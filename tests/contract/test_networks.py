@@ -14,6 +14,7 @@ import pytest
 
 from tests.contract.networks import write_small_network
 from tests.contract.partial_networks import write_aya_policy, write_aya_value, write_cosumi
+from tests.naive.shogi_networks import NetworkShape, write_network
 from yomi.bench.measure import make_job
 from yomi.engine.evaluators.backends import GpuBackend
 from yomi.engine.evaluators.base import UnsupportedError
@@ -29,7 +30,6 @@ from yomi.engine.search.types import Limits
 from yomi.engine.shogi.networks import FORMATS as SHOGI
 from yomi.engine.shogi.players.setup import shogi_subject
 from yomi.native.tree.arrays import VALUE, Batch
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.dlshogi.network import ShogiForm
 
 SIZE = 9

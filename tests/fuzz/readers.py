@@ -22,6 +22,8 @@ from tests.fakes.books import write_apery, write_yaneuraou, write_ybb
 from tests.fuzz.harness import Files, Reader
 from tests.naive import nnue
 from tests.naive.katago_networks import RandomNetworks
+from tests.naive.shogi_networks import NetworkShape
+from tests.naive.shogi_networks import write_network as write_shogi
 from yomi.bench.choices import ChoicesError, Sayings
 from yomi.bench.levels import LevelsError, read_pairings
 from yomi.bench.mate import ProblemError, read_problems
@@ -61,7 +63,7 @@ from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordErr
 from yomi.nets.arrays import read_npz
 from yomi.nets.data.katago_rows import from_katago, to_katago
 from yomi.nets.data.shards import Manifest, begin_dataset, check_shard, open_dataset, shard_name, widths, write_shard
-from yomi.nets.dlshogi import definition
+from yomi.nets.dlshogi import random_network
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import source_digest
 from yomi.nets.gpu_variants import Variant, make_variant
@@ -119,11 +121,11 @@ def _read_katago(path: Path) -> None:
 
 def _onnx_files() -> Files:
     def write(folder: Path) -> None:
-        with mock.patch.object(definition, "_HIDDEN", 1):
-            definition.write_network(folder / "net.onnx", definition.NetworkShape(1, 4))
-            swish = definition.NetworkShape(1, 4, activation="swish", half=True, squeeze=2, folded=False)
-            definition.write_network(folder / "half.onnx", swish)
-            definition.write_network(folder / "integers.onnx", definition.NetworkShape(0, 1))
+        with mock.patch.object(random_network, "HIDDEN", 1):
+            write_shogi(folder / "net.onnx", NetworkShape(1, 4))
+            swish = NetworkShape(1, 4, activation="swish", half=True, squeeze=2, folded=False)
+            write_shogi(folder / "half.onnx", swish)
+            write_shogi(folder / "integers.onnx", NetworkShape(0, 1))
             model = onnx.load(folder / "integers.onnx")
             for name, data in (("int32", "int32_data"), ("int64", "int64_data"), ("int8", "int32_data")):
                 tensor = onnx.TensorProto(name=name, dims=[3], data_type=onnx.TensorProto.DataType.Value(name.upper()))

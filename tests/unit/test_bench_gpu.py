@@ -18,6 +18,7 @@ import pytest
 
 from tests.contract.networks import write_small_network
 from tests.fakes.gpu_driver import RecordingDriver
+from tests.naive.shogi_networks import NetworkShape, write_network
 from yomi.bench import cli, gpu, gpu_fault, gpu_proofs
 from yomi.bench.go_network import write_go_network
 from yomi.engine.evaluators import devices, onnx_session
@@ -25,7 +26,6 @@ from yomi.engine.evaluators.base import EvaluatorError, Fault
 from yomi.engine.evaluators.devices import CPU, Device, Gpu
 from yomi.engine.options import Options
 from yomi.engine.registry import GO, SHOGI
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.gpu_variants import variant_file
 from yomi.nets.load import open_file, prepare
 

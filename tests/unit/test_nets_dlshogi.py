@@ -12,9 +12,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.contract.networks import load_go, load_shogi, raw_shogi
+from tests.naive.shogi_networks import NetworkShape, make_model, write_network
 from yomi.engine.cli.net import facts
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.nets.dlshogi.definition import NetworkShape, make_model, write_network
 from yomi.nets.dlshogi.network import AREA, ShogiForm, read_settings
 from yomi.nets.errors import NetworkError
 from yomi.nets.gpu_variants import Variant, variant_file

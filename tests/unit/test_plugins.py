@@ -19,6 +19,7 @@ import pytest
 from tests.contract.networks import write_small_network
 from tests.fakes.plugins import SOFTWARE_VARIABLE, FakeRuntime, forget
 from tests.looping import looped
+from tests.naive.shogi_networks import NetworkShape, write_network
 from yomi.bench.measure import make_job
 from yomi.engine.evaluators import devices
 from yomi.engine.evaluators.base import EvaluatorError
@@ -42,7 +43,6 @@ from yomi.engine.machine import PACKAGES
 from yomi.engine.options import TABLE, Options
 from yomi.engine.shogi.descriptor import GAME as SHOGI
 from yomi.engine.shogi.players.setup import shogi_subject
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.dlshogi.network import ShogiForm
 from yomi.nets.gpu_variants import Variant, variant_file
 from yomi.nets.installation import extra_command
