@@ -20,6 +20,7 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.gpu_variants import Variant, variant_file
 from yomi.nets.graph_builder import GraphBuilder
 from yomi.nets.load import NetworkKind, open_file, prepare
+from yomi.nets.models import default_network
 from yomi.nets.onnx_file import data_files, read_onnx_graph
 
 SMALL = NetworkShape(blocks=2, channels=16)
@@ -194,16 +195,13 @@ def test_half_precision_inside_and_float32_outside(backend: str, tmp_path: Path)
         assert found == pytest.approx(expected, abs=1e-2)
 
 
-def test_unknown_backend(tmp_path: Path) -> None:
+def test_unknown_backend_and_precision() -> None:
+    net = default_network("shogi")
     with pytest.raises(EvaluatorError, match="backend cuda found for device cpu, expected auto or native or onnx"):
-        load_shogi(tmp_path / "net.onnx", backend="cuda")
-
-
-def test_unknown_precision(tmp_path: Path) -> None:
-    with pytest.raises(
-        EvaluatorError, match="precision int4 found for device cpu and backend auto, expected auto or fp32 or int16"
-    ):
-        load_shogi(tmp_path / "net.onnx", precision="int4")
+        load_shogi(net, backend="cuda")
+    message = "precision int4 found for device cpu and backend auto, expected auto or fp32 or int16"
+    with pytest.raises(EvaluatorError, match=message):
+        load_shogi(net, precision="int4")
 
 
 def foreign(path: Path, inputs: dict[str, list[int | str]], outputs: dict[str, list[int | str]], kind: int) -> Path:
