@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
@@ -16,22 +16,26 @@ from yomi.engine.evaluators.backends import GpuBackend, NativeBackend, OnnxBacke
 from yomi.engine.evaluators.base import EvaluatorError, UnsupportedError
 from yomi.engine.evaluators.devices import CPU, NATIVE_PRECISIONS, Device, check_backend, expect_packages
 from yomi.native.bound_kernels import NO_CALLS
+from yomi.native.forward.builder import Program, ProgramBuilder
+from yomi.native.forward.policy_value import decode, decode_rows
+from yomi.native.forward.squash import SQUASHES
 from yomi.native.packing import pack
 from yomi.native.spec import Inputs, packed_words
 from yomi.native.tree.buffers import make_batch
+from yomi.nets.data.metrics import Judged
 from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.load import open_file
 from yomi.nets.metadata import BoardSize
+from yomi.nets.onnx_file import UnsupportedGraphError, read_onnx_graph
+from yomi.nets.onnx_program import Ends, write_program
 
 if TYPE_CHECKING:
     from typing import Self
 
     from yomi.engine.evaluators.base import Evaluator
     from yomi.native.bound_kernels import Calls, Entry
-    from yomi.native.forward.builder import Program
     from yomi.native.spec import GameSpec
     from yomi.native.tree.arrays import Batch
-    from yomi.nets.data.metrics import Judged
     from yomi.nets.load import NetworkFile
     from yomi.nets.metadata import NetworkInfo
 
@@ -198,6 +202,53 @@ class Format(FileFormat):
             names = " or ".join(self.outputs)
             text = f"{self.info.source_file}: {names} that is not finite found, expected numbers"
             raise EvaluatorError(one_line(text))
+
+
+def graph_program(path: Path, ends: Ends, feeds: Sequence[Feed], precision: str) -> Program:
+    """Return the graph of an ONNX file as a program with packed weights.
+
+    Raises:
+        UnsupportedError: the kernels cannot compute it.
+        NetworkError: the file cannot be used.
+    """
+    planes, extras = (sum(feed.shape[0] for feed in part) for part in (feeds[:1], feeds[1:]))
+    builder = ProgramBuilder(ends.size, planes, extras, precision=precision)
+    try:
+        squash = write_program(read_onnx_graph(path), ends, builder)
+    except UnsupportedGraphError as error:
+        raise UnsupportedError(path, str(error)) from error
+    return replace(builder.build(), squash=SQUASHES[squash.value])
+
+
+class PolicyValueFormat(Format):
+    """ONNX files with a board as input, and a policy and a value as outputs: the base of most games' formats."""
+
+    decode, decode_rows = decode, staticmethod(decode_rows)
+    is_chance: bool = False  # whether the value is a probability to win, [0, 1], instead of [-1, 1]
+
+    def __init__(self, path: Path, info: NetworkInfo, spec: GameSpec, ends: Ends, feeds: tuple[Feed, ...]) -> None:
+        """Describe an ONNX file: `feeds` are its planes, and the input that is constant over the board, if any."""
+        assert ends.policy is not None
+        assert ends.value is not None
+        self.path, self.info, self.spec, self.ends, self.feeds = path, info, spec, ends, feeds
+        self.feature_set = info.feature_set
+        self.outputs = ends.policy, ends.value
+        self.output_shapes = (ends.policy_size // ends.size**2, ends.size**2), (1,)
+
+    def onnx_file(self) -> Path:
+        return self.path
+
+    def program(self, precision: str, *, keep: bool) -> Program:
+        return graph_program(self.path, self.ends, self.feeds, precision)
+
+    def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
+        policy, value = (output.reshape(len(output), -1) for output in outputs)
+        return policy, value, self.is_chance, batch.logits, batch.values
+
+    def judge(self, outputs: Sequence[FloatArray]) -> Judged:
+        policy, value = outputs
+        signed = 2.0 * value - 1.0 if self.is_chance else value
+        return Judged(policy.reshape(len(policy), -1), signed[:, 0])
 
 
 class Backend(Protocol):

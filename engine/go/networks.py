@@ -14,8 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError, UnsupportedError
-from yomi.engine.evaluators.network import Array, Feed, FileEvaluator, FloatArray, Format, NetworkEvaluator
-from yomi.engine.evaluators.policy_value import graph_program
+from yomi.engine.evaluators.network import (
+    Array,
+    Feed,
+    FileEvaluator,
+    FloatArray,
+    Format,
+    NetworkEvaluator,
+    graph_program,
+)
 from yomi.engine.evaluators.program_cache import keep_program, load_program
 from yomi.native.bound_kernels import Calls
 from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, Program, ProgramBuilder

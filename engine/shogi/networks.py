@@ -13,8 +13,7 @@ import numpy as np
 
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.kernel_evaluators import KernelFormat, SparseFormat
-from yomi.engine.evaluators.network import Feed
-from yomi.engine.evaluators.policy_value import PolicyValueFormat
+from yomi.engine.evaluators.network import Feed, PolicyValueFormat
 from yomi.engine.options import Options
 from yomi.native.forward.emit import WIDTH
 from yomi.native.shogi.effects import EFFECTS_DTYPE

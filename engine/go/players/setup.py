@@ -90,7 +90,6 @@ class RawEvaluation:
     no_result: float
     white_lead: float  # points
     white_score_selfplay: float  # mean final score of self-play, in points
-    white_score_stdev: float  # points
     white_score_mean_square: float  # mean square of the final score
     policy: npt.NDArray[np.float32]  # [area + 1], row by row from the top left, pass last, NaN for illegal moves
     white_ownership: npt.NDArray[np.float32]  # [area], +1 for White
@@ -329,7 +328,6 @@ def evaluate_position(
         no_result=float(outputs.no_result.mean()),
         white_lead=sign * float(outputs.lead.mean()),
         white_score_selfplay=sign * float(outputs.score_mean.mean()),
-        white_score_stdev=float(outputs.score_stdev.mean()),
         white_score_mean_square=float(outputs.score_mean_square.mean()),
         policy=policy,
         white_ownership=ownership,

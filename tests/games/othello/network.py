@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.games.othello.kernels import PLANES, othello_spec
-from yomi.engine.evaluators.network import Feed
-from yomi.engine.evaluators.policy_value import PolicyValueFormat
+from yomi.engine.evaluators.network import Feed, PolicyValueFormat
 from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import FEATURE_SETS, BoardSize, FeatureSet, NetworkInfo
 from yomi.nets.onnx_program import Ends
