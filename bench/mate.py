@@ -11,7 +11,7 @@ from yomi.engine.play import MATE
 from yomi.engine.shogi.game import IllegalMove, ShogiGame
 from yomi.engine.shogi.placement import SfenError
 from yomi.engine.shogi.players.mate import MateSearch
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 
 MAX_PLY = 63
 # Number of times that each solver solves a problem, in turns; the fastest time counts.

@@ -20,7 +20,7 @@ from yomi.engine.matches.results import fault_of
 from yomi.engine.matches.schedule import record_files
 from yomi.engine.players.people import features
 from yomi.engine.search.types import Limits
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game

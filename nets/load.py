@@ -11,8 +11,9 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+from yomi.errors import one_line
 from yomi.nets.dlshogi.network import ShogiForm, ShogiNetwork, recognise
-from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.errors import NetworkError
 from yomi.nets.files import default_cache_dir, source_digest, temporary_cache_dir, write_atomically
 from yomi.nets.installation import missing_line
 from yomi.nets.katago.file import looks_like_network

@@ -28,8 +28,8 @@ from yomi.engine.registry import GAMES, find_encoder
 from yomi.nets.errors import NetworkError
 from yomi.nets.python_file import is_in_file
 from yomi.nets.run_files import ACCEPT, content_of, keep_files
-from yomi.nets.settings import rows_of
 from yomi.nets.text import read_toml, set_keys
+from yomi.settings import rows_of
 
 if TYPE_CHECKING:
     from yomi.engine.clients.spec import EngineSpec

@@ -26,8 +26,8 @@ from typing import Any, TypeAlias
 from yomi import __version__, language
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import Options
+from yomi.errors import LineError
 from yomi.nets import models
-from yomi.nets.errors import LineError
 from yomi.nets.files import default_cache_dir, write_atomically
 from yomi.nets.onnx_file import data_files
 

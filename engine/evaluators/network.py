@@ -15,6 +15,7 @@ import numpy.typing as npt
 from yomi.engine.evaluators.backends import GpuBackend, NativeBackend, OnnxBackend, native_precision
 from yomi.engine.evaluators.base import EvaluatorError, UnsupportedError
 from yomi.engine.evaluators.devices import CPU, NATIVE_PRECISIONS, Device, check_backend, expect_packages
+from yomi.errors import one_line
 from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.forward.builder import Program, ProgramBuilder
 from yomi.native.forward.policy_value import decode, decode_rows
@@ -23,7 +24,7 @@ from yomi.native.packing import pack
 from yomi.native.spec import Inputs, packed_words
 from yomi.native.tree.buffers import make_batch
 from yomi.nets.data.metrics import Judged
-from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.errors import NetworkError
 from yomi.nets.load import open_file
 from yomi.nets.metadata import BoardSize
 from yomi.nets.onnx_file import UnsupportedGraphError, read_onnx_graph

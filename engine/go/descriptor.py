@@ -11,7 +11,7 @@ from yomi.engine.default_network import check_network, network_path
 from yomi.engine.game import Game, lazy
 from yomi.engine.options import ANALYSIS_DEFAULTS
 from yomi.engine.records import Score
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer

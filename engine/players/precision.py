@@ -25,11 +25,11 @@ from yomi.engine.players.request import PlayableGame
 from yomi.engine.search.read_tree import root_priors
 from yomi.engine.search.root import evaluate_root
 from yomi.engine.search.settings import SearchSettings
+from yomi.errors import one_line
 from yomi.language import tr
 from yomi.native.game_calls import BoundBoard
 from yomi.native.tree.arrays import VALUE, Batch
 from yomi.native.tree.buffers import make_board, make_worker
-from yomi.nets.errors import one_line
 from yomi.nets.files import default_cache_dir, write_atomically
 from yomi.nets.models import PRECISION_DIR
 from yomi.nets.text import parse_json

@@ -26,8 +26,9 @@ from yomi.engine.machine import nvidia_devices, package_versions, processor_name
 from yomi.engine.options import TABLE, OptionError, Options, SearchOptions, Value, rows_for
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.settings import SearchSettings
+from yomi.errors import one_line
 from yomi.native.spec import Inputs
-from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.errors import NetworkError
 from yomi.nets.files import default_cache_dir, known_digest, write_atomically
 from yomi.nets.metadata import BoardSize
 from yomi.nets.text import parse_json

@@ -11,7 +11,7 @@ from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
 from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.game import Game, lazy
 from yomi.engine.records import Score
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer

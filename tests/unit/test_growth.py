@@ -12,10 +12,10 @@ from yomi.engine.learning.settings import LearnSettings, parse_growth  # noqa: E
 from yomi.nets.definitions.catalog import make  # noqa: E402
 from yomi.nets.errors import NetworkError  # noqa: E402
 from yomi.nets.metadata import feature_set  # noqa: E402
-from yomi.nets.settings import OptionError, make_settings  # noqa: E402
 from yomi.nets.training.generations import Generations  # noqa: E402
 from yomi.nets.training.growth import check_growth, grow  # noqa: E402
 from yomi.nets.training.weights import load_checkpoint  # noqa: E402
+from yomi.settings import OptionError, make_settings  # noqa: E402
 
 GO = {"channels": 8, "pooled": 4, "pooling_blocks": [0, 2], "head": 4, "hidden": 8, "kernel": 3}
 SMALL: list[tuple[str, dict[str, Any]]] = [

@@ -19,7 +19,7 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.search.types import Limits
 from yomi.errors import ClosedError
 from yomi.nets.errors import NetworkError
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 SHORT = yomi.Limit(visits=20)
 
