@@ -220,7 +220,7 @@ def _join_casts(graph: onnx.GraphProto, between: list[str]) -> None:
 
 
 def _drop_unused(graph: onnx.GraphProto, operator: str = "") -> None:
-    """Remove nodes whose outputs nobody reads: all, or those of an operator."""
+    """Remove nodes whose outputs nobody reads: all nodes, or the nodes of an operator."""
     while True:
         used = {name for node in graph.node for name in node.input} | {output.name for output in graph.output}
         unused = [n for n in graph.node if operator in ("", n.op_type) and not used.intersection(n.output)]
