@@ -136,7 +136,7 @@ def _header(model: Message) -> OnnxHeader | None:
 
 def _data_files(model: Message) -> list[str]:
     # External data can belong to initializers and to tensors inside nodes.
-    tensors = []
+    tensors: list[Message] = []
     for graph in _parts(model, _MODEL_GRAPH):
         tensors += _parts(graph, _GRAPH_INITIALIZER)
         for node in _parts(graph, _GRAPH_NODE):
