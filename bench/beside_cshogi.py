@@ -14,8 +14,8 @@ from yomi.engine.play import MATE
 from yomi.engine.shogi.game import IllegalMove, ShogiGame
 from yomi.engine.shogi.placement import SfenError
 from yomi.engine.shogi.players.mate import MateSearch
+from yomi.errors import LineError
 from yomi.native.shogi.movegen import perft
-from yomi.nets.errors import LineError
 from yomi.nets.installation import pip_command
 
 # Measurements of each side, in turns; the best counts.

@@ -23,7 +23,7 @@ from yomi.engine.color import DRAW
 from yomi.engine.matches.results import fault_of
 from yomi.engine.matches.schedule import record_files
 from yomi.engine.play import G
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 from yomi.nets.files import append_lines
 from yomi.nets.text import parse_json
 

@@ -28,7 +28,7 @@ from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import Options
 from yomi.engine.search.search import Search
 from yomi.engine.shogi.descriptor import GAME as SHOGI
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
+from yomi.nets.dlshogi.random_network import write_network
 from yomi.nets.models import default_network
 
 # Batch sizes to measure; the session has buffers for the largest.
@@ -71,7 +71,7 @@ class Mark:
 # Functions that write a network with random weights: path, board size, blocks, channels.
 WRITERS: dict[Game[Any, Any], Callable[[Path, int, int, int], Path]] = {
     GO: write_go_network,
-    SHOGI: lambda path, size, blocks, channels: write_network(path, NetworkShape(blocks=blocks, channels=channels)),
+    SHOGI: lambda path, size, blocks, channels: write_network(path, blocks, channels),
 }
 MARKS = (
     Mark(SHOGI, 9, (10, 192), 100_000),

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from yomi.bench.measure import write_moves
+from yomi.engine.cli.output import set_up_logs
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.cuda import CudaDriver
 from yomi.engine.evaluators.devices import CPU, KINDS, Device
-from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import open_network
 from yomi.engine.evaluators.queue import Job
 from yomi.engine.evaluators.workers import EvaluationWorkers
 from yomi.engine.game import BenchmarkPositions, Game
@@ -28,6 +29,7 @@ from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import TABLE, Options
 from yomi.engine.players.precision import Agreement
 from yomi.engine.shogi.descriptor import GAME as SHOGI
+from yomi.native.go.spec import go_spec
 from yomi.native.packing import packed_bytes
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import VALUE, Batch
@@ -46,6 +48,8 @@ BOARD_9 = Options(size=9, leaf_mate_depth=0)
 # Maximum difference of logits, values and ownership in fp32, where sums have another order.
 TOLERANCE = 0.005
 FAULT_SECONDS = 120
+# The deliberate fault: an invalid address, and the time until the workers return a batch.
+BAD_ADDRESS, BATCH_SECONDS = 64, 60
 
 
 class NotInstalledError(EvaluatorError):
@@ -217,7 +221,7 @@ def prove_fault(number: int) -> list[dict[str, Any]]:
     Raises:
         EvaluatorError: it does not.
     """
-    command = [sys.executable, "-m", "yomi.bench.gpu_fault", str(number)]
+    command = [sys.executable, "-m", "yomi.bench.gpu_proofs", str(number)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=FAULT_SECONDS)
     lines = [line for line in ended.stderr.splitlines() if "no other device is left" in line]
     if ended.returncode or len(lines) != 1:
@@ -296,7 +300,8 @@ class _Stoppable:
 
 
 def _make(game: Game[Any, Any], device: Device, precision: str) -> Any:
-    return load(game.formats, default_network(game.name), 9, device, batch_size=ROWS, precision=precision)
+    network = open_network(game.formats, default_network(game.name), 9)
+    return network.load(device, batch_size=ROWS, precision=precision)
 
 
 def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:
@@ -339,3 +344,47 @@ def _unpacked(driver: CudaDriver, bits: int, repeat: int, dtype: str) -> tuple[A
     driver.download(found, target)
     driver.synchronize()
     return found, np.unpackbits(packed, axis=1, bitorder="little")[:, :bits].repeat(repeat, axis=1).astype(dtype)
+
+
+class FaultyKernel:
+    """An evaluator whose kernel reads an invalid address."""
+
+    inputs = Inputs.NOTHING
+    batch_size = 1
+
+    def __init__(self, number: int) -> None:
+        self.description = f"GPU {number} with a faulty kernel"
+        self._driver = CudaDriver(number)
+        self._target = self._driver.allocate(4 * 32)
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        self._driver.unpack(BAD_ADDRESS, self._target, 1, 1, 32, 1, "float32")
+        try:
+            self._driver.synchronize()
+        except EvaluatorError:
+            self._driver.expect_alive()
+            raise
+
+    def bind(self, batch: Batch) -> None:
+        """Return None: this evaluator has no kernels of numba."""
+
+    def close(self) -> None:
+        self._driver.close()
+
+
+# After a kernel reads an invalid address, CUDA refuses all calls of this process. yomi has to give the GPU up with one
+# line, return the batches with an error, and end with status 0.
+def fail(number: int) -> int:
+    """Return 0 if both batches come back with an error, the second after the GPU was given up."""
+    done: SimpleQueue[Job] = SimpleQueue()
+    with contextlib.closing(EvaluationWorkers([lambda: FaultyKernel(number)])) as queue:
+        for _ in range(2):
+            queue.submit(Job(make_batch(go_spec(9), 1, Inputs.NOTHING), 1, done))
+            if not isinstance(done.get(timeout=BATCH_SECONDS).error, EvaluatorError):
+                return 1
+        return 0 if queue.worker_count == 0 else 1
+
+
+if __name__ == "__main__":  # the process of `prove_fault`
+    set_up_logs(Options())
+    sys.exit(fail(int(sys.argv[1])))

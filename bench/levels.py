@@ -20,7 +20,7 @@ from yomi.engine.machine import usable_cores
 from yomi.engine.matches.rating import CONFIDENCE, fit
 from yomi.engine.matches.results import WinDrawLoss
 from yomi.engine.play import play_game
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 from yomi.nets.files import write_atomically
 from yomi.nets.text import parse_json
 

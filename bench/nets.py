@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from yomi.bench.measure import run_threads
-from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import open_network
 from yomi.engine.shogi.networks import Dlshogi
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.dlshogi.network import SIDE
+from yomi.nets.dlshogi.random_network import write_network
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.network import NetworkEvaluator
@@ -31,12 +31,11 @@ def run(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for blocks, channels in sizes:
-            shape = NetworkShape(blocks=blocks, channels=channels)
-            path = write_network(Path(folder) / f"{shape.name}.onnx", shape)
-            evaluators = {backend: load((Dlshogi,), path, SIDE, backend=backend) for backend in BACKENDS}
+            path = write_network(Path(folder) / f"resnet{blocks}x{channels}.onnx", blocks, channels)
+            evaluators = {backend: open_network((Dlshogi,), path, SIDE).load(backend=backend) for backend in BACKENDS}
             for batch_rows in BATCH_SIZES:
                 rates = _rates(evaluators, batch_rows, threads, seconds)
-                rows.append({"network": shape.name, "batch": batch_rows, "threads": threads, **rates})
+                rows.append({"network": path.stem, "batch": batch_rows, "threads": threads, **rates})
             for evaluator in evaluators.values():
                 evaluator.close()
     return rows

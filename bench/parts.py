@@ -11,7 +11,7 @@ from yomi.engine.default_network import network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import devices_of
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
-from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import open_network
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.players.precision import compare, record
@@ -55,10 +55,9 @@ def precision(options: Options, game: Game[Any, Any], positions: int) -> list[di
     if net is None:
         raise EvaluatorError(f"evaluator {options.evaluator} has no precisions to compare: expected auto or onnx")
     how = devices_of(options)[0], options.backend, options.batch_size
-    exact, other = (
-        load(game.formats, net, game.board_size(options), *how, precision) for precision in ("fp32", options.precision)
-    )
-    recorded = record(exact, game.sampling(exact, options), positions, math.inf)
+    network = open_network(game.formats, net, game.board_size(options))
+    exact, other = (network.load(*how, precision) for precision in ("fp32", options.precision))
+    recorded = record(exact, lambda: game.new_game(options), positions, math.inf)
     agreement = compare(recorded, other)
     return [
         {

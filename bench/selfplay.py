@@ -16,7 +16,7 @@ from yomi.engine.cli.parser import CliError
 from yomi.engine.learning.processes import ProcessWorkers
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.workers import Task
-from yomi.nets.settings import make_settings
+from yomi.settings import make_settings
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from yomi.nets.settings import KINDS, OptionError, Setting
+from yomi.settings import KINDS, OptionError, Setting
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from yomi.language import tr
 from yomi.nets.errors import NetworkError
 from yomi.nets.models import BUNDLED, FAST, FOR_ALPHA_BETA, MODELS, bundled, default_network, fast_network
-from yomi.nets.settings import did_you_mean
+from yomi.settings import did_you_mean
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from yomi.engine.evaluators.network import FileEvaluator, FileFormat
+    from yomi.engine.evaluators.network import FileFormat
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.learning.rows import Encoder, RecordedGame
     from yomi.engine.learning.selfplay import Learnable
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options, Value
     from yomi.engine.play import Ended, Referee
     from yomi.engine.players.player import Player
-    from yomi.engine.players.precision import Sampling
     from yomi.engine.players.request import Decision, PlayableGame
     from yomi.engine.records import Score
     from yomi.engine.review_scans import Reviewer
@@ -280,7 +279,3 @@ class Game(abc.ABC, Generic[G, P]):
     ]
     """Gives positions, and the queue and settings that a player would make of the options, without tuned settings. The
     queue is closed at the end. Raises NetworkError and EvaluatorError if network or device cannot be used."""
-
-    def sampling(self, network: FileEvaluator, options: Options) -> Sampling[G]:
-        """Return how to play games for the comparison of a network's precisions."""
-        raise NotImplementedError

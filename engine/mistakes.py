@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from yomi.errors import LineError
 from yomi.language import is_japanese, tr
-from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
     from yomi.engine.records import Score

@@ -1,4 +1,4 @@
-"""The options of the engine (see `yomi.nets.settings`): flags, the TOML file, GTP parameters, USI options.
+"""The options of the engine (see `yomi.settings`): flags, the TOML file, GTP parameters, USI options.
 
 `python -m tests.reference` writes the tables of docs/OPTIONS.md.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from yomi.language import tr
-from yomi.nets.settings import OptionError, Setting, Usi, Value, choice, did_you_mean, flag, number, option, rows_of
+from yomi.settings import OptionError, Setting, Usi, Value, choice, did_you_mean, flag, number, option, rows_of
 
 __all__ = ["TABLE", "OptionError", "Options", "Setting", "Value", "find"]
 

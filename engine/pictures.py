@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from yomi.nets.errors import LineError, printable
+from yomi.errors import LineError, printable
 from yomi.nets.files import write_atomically
 from yomi.nets.installation import missing_line
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from yomi.engine.mistakes import BOTH, CLASSES, DEFAULT, Thresholds
+from yomi.errors import LineError
 from yomi.language import is_japanese, tr
-from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

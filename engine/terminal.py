@@ -15,8 +15,8 @@ from yomi.engine.mistakes import WARNING_SECONDS, WARNING_VISITS, is_worth_warni
 from yomi.engine.play import G
 from yomi.engine.players.request import Request
 from yomi.engine.screen import CLEAR
+from yomi.errors import printable
 from yomi.language import tr
-from yomi.nets.errors import printable
 
 if TYPE_CHECKING:
     from yomi.engine.options import Value

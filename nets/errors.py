@@ -1,52 +1,9 @@
-"""The error of this package, and the base of errors whose text is one line."""
+"""The error of this package."""
 
 from __future__ import annotations
 
-import unicodedata
-
-from yomi.errors import Error
-
-# Characters that are kept of a longer text: its beginning names the file, its end what was expected.
-_HEAD, _TAIL = 700, 400
-
-# Characters that change the direction of the following text.
-_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-class LineError(Error):
-    """An error whose text is one printable line, even if it quotes a hostile file."""
-
-    def __str__(self) -> str:
-        return one_line(super().__str__())
+from yomi.errors import LineError
 
 
 class NetworkError(LineError, ValueError):
     """A network file cannot be used: it is broken, truncated, unknown, or made for another game or board."""
-
-
-def is_control(character: str) -> bool:
-    """Whether a terminal may interpret a character: a control, a line separator, or a change of direction."""
-    if " " <= character <= "~":
-        return False
-    return character in _DIRECTIONS or unicodedata.category(character) in ("Cc", "Zl", "Zp")
-
-
-def one_line(text: str) -> str:
-    """Return `text` with control characters escaped and without the middle of a very long text."""
-    if len(text) > _HEAD + _TAIL + 50:
-        text = f"{text[:_HEAD]} ... ({len(text)} characters) ... {text[-_TAIL:]}"
-    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
-
-
-def _shown(character: str) -> str:
-    # UTF-8 cannot encode a lone surrogate. The low ones are bytes of a file's name, which are printed as they were
-    # read.
-    is_lone = unicodedata.category(character) == "Cs" and not "\udc80" <= character <= "\udcff"
-    if is_lone or is_control(character):
-        return character.encode("unicode_escape").decode("ascii")
-    return character
-
-
-def printable(text: object, keep: str = "") -> str:
-    """Return text for a terminal, with U+FFFD for control characters (except `keep`), line ends and bidi marks."""
-    return "".join(c if c in keep or not is_control(c) else "\ufffd" for c in str(text))

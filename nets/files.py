@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from yomi.nets.errors import NetworkError
-from yomi.nets.onnx_header import data_files
 
 _log = logging.getLogger("yomi.networks")
 
@@ -306,6 +305,8 @@ def source_digest(path: Path) -> str:
     Raises:
         NetworkError: a file cannot be read, or the ONNX file names weights outside of its folder.
     """
+    from yomi.nets.onnx_file import data_files  # imports numpy, which starts need not wait for
+
     try:
         own = _digest(path)
         names = data_files(path)

@@ -26,8 +26,17 @@ class Builder(Protocol[M, V]):
     def globals_(self) -> V:
         """Return the input numbers that are not per point."""
 
+    def first(self, weights: FloatArray, bias: V | None, norm: Norm) -> M:
+        """Convolve the planes with weights [out, in, k, k], add the bias, and return norm(sum)."""
+
     def conv(self, source: M, weights: FloatArray, norm: Norm) -> M:
         """Convolve with weights [out, in, k, k], k 1 or 3, and return norm(sum)."""
+
+    def conv_onto(self, source: M, weights: FloatArray, onto: M, norm: Norm) -> M:
+        """Convolve, add the map `onto` (not the source), and write norm(sum) over it."""
+
+    def join(self, source: M, onto: M | None, norm: Norm) -> M:
+        """Write norm(source + onto) over `onto`. Without `onto` return norm(source), a new map."""
 
     def pool(self, source: M) -> V:
         """Return the sums over the points of each channel, then the maxima."""
@@ -41,15 +50,6 @@ class Builder(Protocol[M, V]):
 
 class OnnxProgramBuilder(Builder[M, V], Protocol[M, V]):
     """Further operations for ONNX graphs. A is the area of the board."""
-
-    def first(self, weights: FloatArray, bias: V | None, norm: Norm) -> M:
-        """Convolve the planes with weights [out, in, k, k], add the bias, and return norm(sum)."""
-
-    def conv_onto(self, source: M, weights: FloatArray, onto: M, norm: Norm) -> M:
-        """Convolve, add the map `onto` (not the source), and write norm(sum) over it."""
-
-    def join(self, source: M, onto: M | None, norm: Norm) -> M:
-        """Write norm(source + onto) over `onto`. Without `onto` return norm(source), a new map."""
 
     def gate(self, source: M, vector: V) -> M:
         """Multiply each point by a vector."""
@@ -67,9 +67,6 @@ class KataGoBuilder(Builder[M, V], Protocol[M, V]):
     def input(self, weights: FloatArray, bias: V, norm: Norm) -> tuple[M, M]:
         """Convolve the planes with weights [out, in, k, k] and add the bias; return the sum and norm(sum)."""
 
-    def first(self, weights: FloatArray, bias: V | None, norm: Norm) -> M:
-        """Convolve the planes, add the bias, and return norm(sum)."""
-
     def convs(self, source: M, parts: Sequence[tuple[FloatArray, Norm]]) -> list[M]:
         """Convolve one map with several weights of the same k."""
 
@@ -79,9 +76,6 @@ class KataGoBuilder(Builder[M, V], Protocol[M, V]):
     def conv_add(self, source: M, weights: FloatArray, stream: M, norm: Norm) -> M:
         """Convolve and add the sum to the stream; return norm(stream)."""
 
-    def conv_onto(self, source: M, weights: FloatArray, onto: M, norm: Norm) -> M:
-        """Convolve, add the map `onto`, and write norm(sum) over it."""
-
     def spread(self, source: M, vector: V, activation: str) -> M:
         """Add a vector to each point and activate."""
 
@@ -89,8 +83,6 @@ class KataGoBuilder(Builder[M, V], Protocol[M, V]):
         """Use one map for each channel, and the vector of all channels' passes, as the policy."""
 
     def ownership(self, source: M) -> None: ...
-
-    def join(self, source: M, onto: None, norm: Norm) -> M: ...
 
     def norm(self, source: M, gamma: FloatArray, beta: FloatArray, epsilon: float, spatial: bool, activation: str) -> M:
         """Return activation(x / root mean square * gamma + beta). The mean is over a point or, if spatial, over the

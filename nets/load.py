@@ -1,4 +1,4 @@
-"""Recognise a network file that a user names, and convert it to an ONNX file that can be run. Begin with `prepare`."""
+"""Recognise a network file that a user names (`open_file`), and convert a Go network to ONNX (`prepare`)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from yomi.nets.board_size import BoardSize, recorded_size, size_name
+from yomi.errors import one_line
 from yomi.nets.dlshogi.network import ShogiForm, ShogiNetwork, recognise
-from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.errors import NetworkError
 from yomi.nets.files import default_cache_dir, source_digest, temporary_cache_dir, write_atomically
 from yomi.nets.installation import missing_line
 from yomi.nets.katago.file import looks_like_network
-from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
+from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, BoardSize, NetworkInfo, recorded_size, size_name
 from yomi.nets.nnue import looks_like_nnue
-from yomi.nets.onnx_header import OnnxHeader, read_onnx_header
+from yomi.nets.onnx_file import OnnxHeader, read_onnx_header
 from yomi.nets.sparse import looks_sparse, read_info
 from yomi.nets.text import parse_json
 
@@ -38,21 +38,18 @@ class NetworkKind(enum.Enum):
     NNUE = "NNUE evaluation"
 
 
-# Kinds that only processors can compute.
-FOR_PROCESSORS = (NetworkKind.SPARSE, NetworkKind.NNUE)
-
-
 _SHOGI_KINDS = {ShogiForm.DLSHOGI: NetworkKind.DLSHOGI, ShogiForm.ALPHAZERO: NetworkKind.ALPHAZERO_SHOGI}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NetworkFile:
     """A network file of a known kind."""
 
     path: Path
     kind: NetworkKind
-    header: OnnxHeader | None  # None if the file is not ONNX
-    info: NetworkInfo | None  # metadata of a file made by yomi
+    header: OnnxHeader | None = None  # None if the file is not ONNX
+    info: NetworkInfo | None = None  # metadata that the file contains, if yomi made it
+    shogi: ShogiNetwork | None = None  # inputs and outputs, if the file is ONNX and for shogi
 
     @property
     def game(self) -> str:
@@ -70,6 +67,20 @@ class NetworkFile:
         features = "" if self.info is None else f" with the features {self.feature_set}"
         return f"a network for {'Go' if self.game == 'go' else self.game}{features}"
 
+    def describe(self) -> NetworkInfo:
+        """Return the metadata with name and digest of the source: this file, unless it was converted from another one.
+
+        Raises:
+            NetworkError: the file cannot be read, or is of a kind without metadata.
+        """
+        if self.info is not None and self.info.source_sha256:
+            return self.info
+        if self.info is not None:
+            return dataclasses.replace(self.info, source_file=self.path.name, source_sha256=source_digest(self.path))
+        if self.shogi is None:
+            raise NetworkError(f"{self.path}: {self.kind.value} found, expected an ONNX file or a sparse network")
+        return self.shogi.describe(self.path.name.removesuffix(".onnx"), self.path.name, source_digest(self.path))
+
 
 def open_file(path: str | Path) -> NetworkFile:
     """Recognise a network file by its content, not by its name.
@@ -78,24 +89,51 @@ def open_file(path: str | Path) -> NetworkFile:
         NetworkError: the file cannot be read, or is of an unknown kind.
     """
     path = Path(path)
-    kind, header = _identify(path)
-    if kind is NetworkKind.SPARSE:
-        return NetworkFile(path, kind, None, read_info(path))
-    is_own = header is not None and kind is NetworkKind.YOMI_ONNX
-    return NetworkFile(path, kind, header, NetworkInfo.from_props(header.metadata) if is_own and header else None)
+    try:
+        if path.is_dir():
+            raise NetworkError(f"{path}: is a folder, expected a network file")
+        header = read_onnx_header(path)
+        start = _start(path)
+    except OSError as error:
+        raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if header is not None:
+        return _open_onnx(path, header)
+    if looks_like_nnue(start):
+        return NetworkFile(path, NetworkKind.NNUE)
+    if looks_like_network(path):
+        return NetworkFile(path, NetworkKind.KATAGO)
+    if looks_sparse(start):
+        return NetworkFile(path, NetworkKind.SPARSE, info=read_info(path))
+    raise NetworkError(
+        f"{path}: {_describe(start)} found, expected a KataGo network (.bin.gz), an ONNX file, a sparse network or "
+        "an NNUE evaluation (nn.bin)"
+    )
+
+
+def _open_onnx(path: Path, header: OnnxHeader) -> NetworkFile:
+    info = NetworkInfo.from_props(header.metadata) if METADATA_KEY in header.metadata else None
+    shogi = _recognise(path, header) if info is None or info.game == "shogi" else None
+    if info is not None:
+        return NetworkFile(path, NetworkKind.YOMI_ONNX, header, info, shogi)
+    if shogi is not None:
+        return NetworkFile(path, _SHOGI_KINDS[shogi.form], header, shogi=shogi)
+    names = f"inputs {', '.join(header.inputs)} and outputs {', '.join(header.outputs)}"
+    raise NetworkError(
+        f"{path}: an ONNX file with {names} found, expected one with yomi's metadata or a dlshogi network"
+    )
 
 
 def game_of(path: str | Path) -> str:
     return open_file(path).game
 
 
-def prepare(path: str | Path, board_size: BoardSize, cache_dir: str | Path | None = None) -> tuple[Path, NetworkInfo]:
+def prepare(file: NetworkFile, board_size: BoardSize, cache_dir: str | Path | None = None) -> tuple[Path, NetworkInfo]:
     """Return an ONNX file of a Go network for boards of `board_size`, and its metadata.
 
     A KataGo network is converted on first use and cached. ONNX files made by yomi are returned as they are.
 
     Args:
-        path: the network file.
+        file: the network file.
         board_size: N, or (columns, rows).
         cache_dir: folder for converted networks, by default `default_cache_dir`. If it cannot be written, a temporary
             folder is used, with a warning in the log.
@@ -103,20 +141,16 @@ def prepare(path: str | Path, board_size: BoardSize, cache_dir: str | Path | Non
     Raises:
         NetworkError: the file cannot be used, or is for another game or board size.
     """
-    path = Path(path)
-    kind, header = _identify(path)
-    if kind is NetworkKind.YOMI_ONNX:
-        assert header is not None
-        info = own_info(path, NetworkInfo.from_props(header.metadata))
-        if info.game == "shogi":
-            raise NetworkError(f"{path}: a network for shogi found, expected one for Go")
+    path = file.path
+    if file.game != "go":
+        raise NetworkError(f"{path}: a network for {file.game} found, expected one for Go")
+    if file.kind is not NetworkKind.KATAGO:
+        info = file.describe()
         if info.board_size not in (0, board_size):
             raise NetworkError(
                 f"{path}: made for boards of size {info.board_size}, expected size {size_name(board_size)}"
             )
         return path, info
-    if kind is not NetworkKind.KATAGO:
-        raise NetworkError(f"{path}: a network for shogi found, expected one for Go")
     # A second start hashes the file and reads two small files. onnx and onnxruntime, which take a second, are not
     # imported.
     digest = source_digest(path)
@@ -126,66 +160,6 @@ def prepare(path: str | Path, board_size: BoardSize, cache_dir: str | Path | Non
     if found is not None:
         return folder / "nets" / name, dataclasses.replace(found, source_file=path.name)
     return _convert(path, board_size, digest, folder, name)
-
-
-def prepare_shogi(path: str | Path) -> tuple[ShogiNetwork, NetworkInfo]:
-    """Return the form of a shogi network and its metadata. The file itself can be run.
-
-    Raises:
-        NetworkError: the file cannot be used, or is for another game.
-    """
-    path = Path(path)
-    kind, header = _identify(path)
-    if header is None:
-        raise NetworkError(f"{path}: {kind.value} found, expected a network for shogi (dlshogi ONNX)")
-    network = _recognise(path, header)
-    if kind is NetworkKind.YOMI_ONNX:
-        info = own_info(path, NetworkInfo.from_props(header.metadata))
-        if network is None or info.game != "shogi":
-            raise NetworkError(f"{path}: a network for {info.game} found, expected one for shogi")
-        return network, info
-    assert network is not None
-    return network, network.describe(path.name.removesuffix(".onnx"), path.name, source_digest(path))
-
-
-def own_info(path: Path, info: NetworkInfo) -> NetworkInfo:
-    """Return the metadata of a file made by yomi. A file that was not converted is its own source.
-
-    Raises:
-        NetworkError: the file cannot be read.
-    """
-    if info.source_sha256:
-        return info
-    return dataclasses.replace(info, source_file=path.name, source_sha256=source_digest(path))
-
-
-def _identify(path: Path) -> tuple[NetworkKind, OnnxHeader | None]:
-    try:
-        if path.is_dir():
-            raise NetworkError(f"{path}: is a folder, expected a network file")
-        header = read_onnx_header(path)
-    except OSError as error:
-        raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if header is not None:
-        if METADATA_KEY in header.metadata:
-            return NetworkKind.YOMI_ONNX, header
-        network = _recognise(path, header)
-        if network is not None:
-            return _SHOGI_KINDS[network.form], header
-        names = f"inputs {', '.join(header.inputs)} and outputs {', '.join(header.outputs)}"
-        raise NetworkError(
-            f"{path}: an ONNX file with {names} found, expected one with yomi's metadata or a dlshogi network"
-        )
-    if looks_like_nnue(_start(path)):
-        return NetworkKind.NNUE, None
-    if looks_like_network(path):
-        return NetworkKind.KATAGO, None
-    if looks_sparse(_start(path)):
-        return NetworkKind.SPARSE, None
-    raise NetworkError(
-        f"{path}: {_describe(path)} found, expected a KataGo network (.bin.gz), an ONNX file, a sparse network or "
-        "an NNUE evaluation (nn.bin)"
-    )
 
 
 def _recognise(path: Path, header: OnnxHeader) -> ShogiNetwork | None:
@@ -201,8 +175,7 @@ def _start(path: Path) -> bytes:
         return stream.read(16)
 
 
-def _describe(path: Path) -> str:
-    start = _start(path)
+def _describe(start: bytes) -> str:
     if not start:
         return "an empty file"
     kinds = {b"\x1f\x8b": "gzip data of another kind", b"PK\x03\x04": "a zip archive (or PyTorch checkpoint)"}

@@ -10,7 +10,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from yomi.nets.errors import NetworkError
 from yomi.nets.text import parse_json
@@ -25,6 +25,28 @@ KATAGO_FEATURES = "katago-v7"
 # Increase it with every change of the ONNX files that `yomi.nets.katago` writes: cached files of other versions are
 # ignored.
 KATAGO_CONVERTER_VERSION = 6
+
+BoardSize: TypeAlias = int | tuple[int, int]  # N for an N×N board, (columns, rows) for another board
+
+
+def sides(size: BoardSize) -> tuple[int, int]:
+    """Return columns and rows."""
+    return (size, size) if isinstance(size, int) else size
+
+
+def area_of(size: BoardSize) -> int:
+    columns, rows = sides(size)
+    return columns * rows
+
+
+def size_name(size: BoardSize) -> str:
+    """Return a size for file names and messages, such as 19 or 19x13."""
+    return str(size) if isinstance(size, int) else "{}x{}".format(*size)
+
+
+def recorded_size(size: BoardSize) -> int:
+    """Return the size for `NetworkInfo.board_size`: 0 for a board that is not square."""
+    return size if isinstance(size, int) else 0
 
 
 @dataclass(frozen=True)

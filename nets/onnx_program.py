@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.nets.forward_program import FloatArray, M, Norm, OnnxProgramBuilder, V, identity_norm
-from yomi.nets.onnx_graph import Node, OnnxGraph, UnsupportedGraphError
+from yomi.nets.onnx_file import Node, OnnxGraph, UnsupportedGraphError
 
 
 class Squash(enum.Enum):

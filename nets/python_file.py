@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 
 
 class PythonFileError(LineError, ValueError):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from yomi import language
+from yomi import language, settings
 from yomi.engine import mistakes, play, review, terminal
 from yomi.engine.cli import doctor
 from yomi.engine.cli import main as command_line
@@ -20,7 +20,6 @@ from yomi.engine.go import terminal as go_terminal
 from yomi.engine.registry import GAMES
 from yomi.engine.shogi import placement
 from yomi.engine.shogi import terminal as shogi_terminal
-from yomi.nets import settings
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("engine", "native", "nets", "yomi/web")

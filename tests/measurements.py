@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from tests.charts import Bar, Interval, bars, intervals
 from yomi.engine.matches.rating import CONFIDENCE
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 from yomi.nets.files import append_lines, write_atomically
 from yomi.nets.text import parse_json
 

@@ -15,8 +15,8 @@ from yomi.engine.cli.match_settings import MatchSettings
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.options import GROUPS, TABLE
 from yomi.nets.files import write_atomically
-from yomi.nets.settings import Setting, reference
 from yomi.nets.training.config import TABLES
+from yomi.settings import Setting, reference
 
 DOCS = Path(__file__).parents[1] / "docs"
 HEADER = "| key | value | default | meaning |\n|---|---|---|---|\n"

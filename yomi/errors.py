@@ -1,5 +1,15 @@
 """The errors of yomi. Every error that yomi raises on purpose is an `Error`."""
 
+from __future__ import annotations
+
+import unicodedata
+
+# Characters that are kept of a longer text: its beginning names the file, its end what was expected.
+_HEAD, _TAIL = 700, 400
+
+# Characters that change the direction of the following text.
+_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
 
 class Error(Exception):
     """Base class of yomi's errors. The message says what was found, what was expected and what to do."""
@@ -7,3 +17,38 @@ class Error(Exception):
 
 class ClosedError(Error):
     """A closed engine was used."""
+
+
+class LineError(Error):
+    """An error whose text is one printable line, even if it quotes a hostile file."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
+
+def is_control(character: str) -> bool:
+    """Whether a terminal may interpret a character: a control, a line separator, or a change of direction."""
+    if " " <= character <= "~":
+        return False
+    return character in _DIRECTIONS or unicodedata.category(character) in ("Cc", "Zl", "Zp")
+
+
+def one_line(text: str) -> str:
+    """Return `text` with control characters escaped and without the middle of a very long text."""
+    if len(text) > _HEAD + _TAIL + 50:
+        text = f"{text[:_HEAD]} ... ({len(text)} characters) ... {text[-_TAIL:]}"
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    # UTF-8 cannot encode a lone surrogate. The low ones are bytes of a file's name, which are printed as they were
+    # read.
+    is_lone = unicodedata.category(character) == "Cs" and not "\udc80" <= character <= "\udcff"
+    if is_lone or is_control(character):
+        return character.encode("unicode_escape").decode("ascii")
+    return character
+
+
+def printable(text: object, keep: str = "") -> str:
+    """Return text for a terminal, with U+FFFD for control characters (except `keep`), line ends and bidi marks."""
+    return "".join(c if c in keep or not is_control(c) else "\ufffd" for c in str(text))

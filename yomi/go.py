@@ -21,7 +21,7 @@ from yomi.library.position import FileRecord, IllegalMove, Position, Result, mov
 from yomi.library.values import Names
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
 from yomi.nets.files import write_atomically
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 if TYPE_CHECKING:
     from yomi.engine.pictures import Grid

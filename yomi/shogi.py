@@ -20,7 +20,7 @@ from yomi.library.position import FileRecord, IllegalMove, Position, Result, mov
 from yomi.library.values import Names
 from yomi.native.shogi.planes import policy_index
 from yomi.nets.files import write_atomically
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 __all__ = ["Game", "Record", "parse", "read"]
 

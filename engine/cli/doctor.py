@@ -228,7 +228,7 @@ def _try(device: Device) -> str | None:
 
         expect_packages(Path("the network that is tried"), device)
         from yomi.engine.evaluators.onnx_session import make_session
-        from yomi.nets.dlshogi.definition import NetworkShape, write_network
+        from yomi.nets.dlshogi.random_network import write_network
         from yomi.nets.gpu_variants import Variant, variant_file
 
         outputs = ["output_policy", "output_value"]
@@ -236,7 +236,7 @@ def _try(device: Device) -> str | None:
         variant = Variant(half=device.gpu.has_half, packed=packed, constant=packed[1:])
         random = np.random.default_rng(0)
         with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-            path = write_network(Path(folder) / "doctor.onnx", NetworkShape(blocks=1, channels=32))
+            path = write_network(Path(folder) / "doctor.onnx", 1, 32)
             engine = open_engine(path, device, TRIAL_ROWS, outputs, variant)
             stack.callback(engine.close)
             for array in engine.inputs.values():

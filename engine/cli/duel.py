@@ -28,7 +28,7 @@ from yomi.engine.matches.results import points_of
 from yomi.engine.options import NETWORK, TABLE, SearchOptions, Value, rows_for
 from yomi.engine.records import LeftOut
 from yomi.engine.registry import GAMES
-from yomi.nets.settings import OptionError, did_you_mean
+from yomi.settings import OptionError, did_you_mean
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -19,7 +19,7 @@ from yomi.engine.cli.output import say, set_up_logs
 from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS, Options
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 
 if TYPE_CHECKING:
     from yomi.engine.go.analysis.fields import Settings

@@ -28,8 +28,8 @@ from yomi.engine.registry import GAMES, find_encoder
 from yomi.nets.errors import NetworkError
 from yomi.nets.python_file import is_in_file
 from yomi.nets.run_files import ACCEPT, content_of, keep_files
-from yomi.nets.settings import rows_of
 from yomi.nets.text import read_toml, set_keys
+from yomi.settings import rows_of
 
 if TYPE_CHECKING:
     from yomi.engine.clients.spec import EngineSpec
@@ -325,11 +325,11 @@ def _check_own_network(game: Game[Any, Any], own: str, say: Say, options: Option
     """
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.evaluators.devices import CPU, device_of
-    from yomi.engine.evaluators.load import load
+    from yomi.engine.evaluators.network import open_network
 
     assert options.net is not None
     try:
-        evaluator = load(game.formats, options.net, game.board_size(options), CPU, keep=False)
+        evaluator = open_network(game.formats, options.net, game.board_size(options)).load(CPU, keep=False)
     except (NetworkError, EvaluatorError) as error:
         raise CliError(f"{own}: {error}") from None
     evaluator.close()
@@ -345,7 +345,7 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], own: str, say: Say, op
     """
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.evaluators.devices import device_of
-    from yomi.engine.evaluators.load import fastest_precision
+    from yomi.engine.evaluators.network import open_network
 
     device = device_of(options)
     if own and options.net is not None and "own" not in found:
@@ -355,8 +355,9 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], own: str, say: Say, op
         return options
     if "precision" not in found:
         if device.is_cpu:
-            size = game.board_size(options)
-            found["precision"] = fastest_precision(game.formats, options.net, size, device, options.backend)
+            network = open_network(game.formats, options.net, game.board_size(options))
+            with contextlib.closing(network.load(device, options.backend, precision="auto", keep=False)) as evaluator:
+                found["precision"] = "auto" if evaluator.is_exact else evaluator.precision
         else:
             try:
                 found["precision"] = "fp16" if device.gpu.has_half else "fp32"

@@ -14,7 +14,7 @@ from yomi.engine.default_network import network_fault
 from yomi.engine.levels import FULL
 from yomi.engine.options import TABLE, Options, Value, read_config, rows_for
 from yomi.language import tr
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game

@@ -207,7 +207,7 @@ def _run(words: list[str]) -> int:
 
 def print_error(error: object) -> None:
     from yomi.engine.cli.output import LINE_ENDS
-    from yomi.nets.errors import printable
+    from yomi.errors import printable
 
     print(tr("yomi: error: {error}", error=printable(error, keep=LINE_ENDS)), file=sys.stderr)
 

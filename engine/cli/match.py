@@ -49,8 +49,8 @@ from yomi.engine.matches.schedule import draw_openings, load_openings, openings_
 from yomi.engine.options import Options
 from yomi.engine.records import LeftOut
 from yomi.engine.registry import GAMES, game_of_network
+from yomi.errors import printable
 from yomi.language import tr
-from yomi.nets.errors import printable
 from yomi.nets.files import check_folder
 
 if TYPE_CHECKING:

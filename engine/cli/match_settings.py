@@ -14,8 +14,8 @@ from yomi.engine.clusters.jobs import Task
 from yomi.engine.matches.schedule import FORMS
 from yomi.engine.options import MAX_KOMI, TABLE
 from yomi.engine.registry import GAMES
-from yomi.nets.settings import choice, flag, load_settings, number, option, rows_of
 from yomi.nets.text import read_toml
+from yomi.settings import choice, flag, load_settings, number, option, rows_of
 
 FILE_PLAYERS = "players"
 MAX_CPU = 4095

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_value
 from yomi.engine.cli.output import echo, say
@@ -17,6 +17,9 @@ from yomi.engine.registry import GAMES
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import check_file, check_folder, default_cache_dir, write_atomically
 from yomi.nets.models import BUNDLED, FAST, FOR_ALPHA_BETA, FOR_LEVELS, Bundled, default_network, fast_network
+
+if TYPE_CHECKING:
+    from yomi.nets.load import NetworkFile
 
 USAGE = "yomi net ACTION [NET] [options]"
 EPILOG = """\
@@ -126,7 +129,7 @@ def default_uses(network: Bundled) -> str:
 def facts(path: Path) -> list[tuple[str, str]]:
     from yomi.nets.files import source_digest
     from yomi.nets.katago.file import read_network
-    from yomi.nets.load import NetworkKind, open_file, own_info
+    from yomi.nets.load import NetworkKind, open_file
     from yomi.nets.nnue import read_architecture
 
     file = open_file(path)
@@ -148,29 +151,29 @@ def facts(path: Path) -> list[tuple[str, str]]:
         ]
         return rows
     if kind in (NetworkKind.DLSHOGI, NetworkKind.ALPHAZERO_SHOGI):
-        return rows + _shogi_facts(path)
+        return rows + _shogi_facts(file)
     if kind is NetworkKind.NNUE:
         architecture = read_architecture(path)
         inputs = f"{architecture.features.rows:,} for each side"
         return [*rows, ("architecture", architecture.name), ("inputs", inputs), ("sha256", source_digest(path))]
     if file.info is not None:
-        for name, value in dataclasses.asdict(own_info(path, file.info)).items():
+        for name, value in dataclasses.asdict(file.describe()).items():
             rows.append((name.replace("_", " "), str(value)))
     return rows
 
 
-def _shogi_facts(path: Path) -> list[tuple[str, str]]:
+def _shogi_facts(file: NetworkFile) -> list[tuple[str, str]]:
     from yomi.nets.dlshogi.network import graph_facts
-    from yomi.nets.load import prepare_shogi
 
-    network, info = prepare_shogi(path)
+    network, info = file.shogi, file.describe()
+    assert network is not None
     tensors = [network.board, *([network.hands] if network.hands else []), network.policy, network.value]
     return [
         ("name", info.name),
         ("game", info.game),
         ("feature set", info.feature_set),
         ("tensors", ", ".join(map(str, tensors))),
-        *graph_facts(path, network),
+        *graph_facts(file.path, network),
         ("sha256", info.source_sha256),
     ]
 
@@ -186,12 +189,12 @@ def count_parameters(part: Any) -> int:
 
 
 def import_network(path: Path, sizes: list[int]) -> None:
-    from yomi.nets.load import prepare
+    from yomi.nets.load import open_file, prepare
 
     for size in sizes:
         if not 2 <= size <= 19:
             raise CliError(f"--size {size}: expected 2 to 19")
-        target, info = prepare(path, size)
+        target, info = prepare(open_file(path), size)
         echo(f"{info.name} for {size}x{size}: {target}")
 
 
@@ -208,15 +211,15 @@ def compress_network(path: Path, out: Path) -> None:
 
 def join_networks(values: Path, moves: Path, out: Path) -> None:
     """Write a sparse network with the values of one and the moves of another."""
-    from yomi.nets.load import NetworkKind, open_file, own_info
+    from yomi.nets.load import NetworkKind, open_file
     from yomi.nets.sparse import joined, read_sparse, write_sparse
 
     infos, found = [], []
     for path in (values, moves):
         file = open_file(path)
-        if file.kind is not NetworkKind.SPARSE or file.info is None:
+        if file.kind is not NetworkKind.SPARSE:
             raise NetworkError(f"{path}: {file.kind.value} found, expected a sparse network")
-        infos.append(own_info(path, file.info))
+        infos.append(file.describe())
         found.append(read_sparse(path))
     try:
         tensors = joined(*found)

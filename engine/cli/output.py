@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.cli.parser import CliError
 from yomi.engine.machine import package_versions, processor_name, usable_cores
-from yomi.nets.errors import printable
+from yomi.errors import printable
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options

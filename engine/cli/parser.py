@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine import screen
+from yomi.errors import LineError
 from yomi.language import is_japanese, tr, translated_line
-from yomi.nets.errors import LineError
 from yomi.nets.installation import missing_line
-from yomi.nets.settings import did_you_mean
+from yomi.settings import did_you_mean
 
 FOREIGN_FLAGS = {
     "-config": "remove KataGo's -config, whose files yomi does not read: use flags such as --visits 500, or"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from yomi.engine.cli.output import echo
 from yomi.engine.mistakes import shown_class
 from yomi.engine.review import Annotated, Review, ReviewedMove
+from yomi.errors import printable
 from yomi.language import tr
-from yomi.nets.errors import printable
 
 SHOW, LEAVE = ("?", "？", "show"), ("q", "quit", "終了")  # answers that are no moves
 CORRECT, CORRECT_POINTS = 0.01, 0.5  # an answer that loses no more winrate and points is as good as the best move

@@ -36,10 +36,11 @@ from yomi.engine.records import read_record_bytes
 from yomi.engine.registry import GAMES
 from yomi.engine.review import ReviewError
 from yomi.engine.review_scans import FIRST_SECONDS, KnownPositions, Plan, first_visits, parse_first_pass
+from yomi.errors import printable
 from yomi.language import tr
-from yomi.nets.errors import NetworkError, printable
+from yomi.nets.errors import NetworkError
 from yomi.nets.files import check_file, check_folder
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 from yomi.time_left import TimeLeft, duration
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from yomi.engine.cli.review_progress import ReviewJournal
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.records import report_notes
 from yomi.engine.review_scans import FIRST, FULL, Progress
+from yomi.errors import printable
 from yomi.language import counted, is_japanese, tr
-from yomi.nets.errors import printable
 from yomi.nets.files import write_atomically
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from yomi.engine.cli.review_parts import ReviewShare
 from yomi.engine.clusters.actors import ClusterOptions, Places, Recipe, moved, sent_networks
 from yomi.engine.clusters.units import Report, UnitPool, UnitWorker
 from yomi.engine.options import Options
-from yomi.nets.errors import printable
+from yomi.errors import printable
 from yomi.nets.files import write_atomically
 
 KEYS = ("path", "games", "reviewed", "broken", "cells", "printed", "noted")

@@ -17,7 +17,7 @@ from yomi.engine.registry import GAMES
 from yomi.language import tr
 from yomi.nets.files import write_atomically
 from yomi.nets.installation import pip_command
-from yomi.nets.settings import Setting, Value
+from yomi.settings import Setting, Value
 
 # -- setup ----------------------------------------------------------------------------------------------------------
 

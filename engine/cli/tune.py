@@ -19,7 +19,7 @@ from yomi.engine.clusters.jobs import Run, begin_run
 from yomi.engine.matches.results import points_of
 from yomi.engine.options import TABLE, SearchOptions, rows_for
 from yomi.engine.registry import GAMES
-from yomi.nets.settings import OptionError, did_you_mean
+from yomi.settings import OptionError, did_you_mean
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from yomi.engine.clock import TimeSettings, TimeSystem
 from yomi.engine.options import TABLE, OptionError, rows_for
-from yomi.nets.errors import LineError
-from yomi.nets.settings import did_you_mean
+from yomi.errors import LineError
+from yomi.settings import did_you_mean
 
 TIMES = ("main", "byoyomi", "increment", "seconds")
 COUNTS = ("periods", "stones", "playouts", "visits", "nodes", "depth")

@@ -26,10 +26,10 @@ from typing import Any, TypeAlias
 from yomi import __version__, language
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import Options
+from yomi.errors import LineError
 from yomi.nets import models
-from yomi.nets.errors import LineError
 from yomi.nets.files import default_cache_dir, write_atomically
-from yomi.nets.onnx_header import data_files
+from yomi.nets.onnx_file import data_files
 
 LOCAL, AUTO = "local", "auto"
 GATHER_SECONDS = 0.25  # minimum working time per call: a call costs milliseconds

@@ -18,7 +18,7 @@ from typing import Any
 
 from yomi import __version__
 from yomi.engine.machine import start_facts
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 from yomi.nets.files import source_digest, write_atomically
 from yomi.nets.text import first_difference, parse_json
 

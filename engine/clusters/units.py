@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any, Protocol, TypeVar
 
 from yomi.engine.clusters.actors import LOST, Actors, Answer, Cluster, ClusterError, ClusterOptions, Recipe
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 from yomi.nets.text import parse_json
 
 T = TypeVar("T")

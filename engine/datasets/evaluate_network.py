@@ -7,8 +7,7 @@ from pathlib import Path
 
 from yomi.engine.evaluators.devices import Device
 from yomi.engine.evaluators.kernel_evaluators import SparseFormat
-from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.network import FileFormat, Format, NetworkEvaluator, recognise
+from yomi.engine.evaluators.network import FileFormat, Format, NetworkEvaluator, open_network
 from yomi.nets.data.batches import Batch, BatchSource, FloatArray, unpack
 from yomi.nets.data.metrics import Judged, Table
 from yomi.nets.data.shards import Dataset
@@ -47,7 +46,7 @@ def evaluate_network(
     features = dataset.manifest.features
     encoder = find_encoder(features.name)
     evaluate: Callable[[Batch], Judged]
-    if encoder is not None and isinstance(form := recognise(formats, path, 0), SparseFormat):
+    if encoder is not None and isinstance(form := open_network(formats, path, 0), SparseFormat):
         _check_features(form.feature_set, path, dataset)
         tensors = form.tensors
         evaluate = lambda batch: judge(tensors, encoder, batch.columns, features.policy_size(batch.size))  # noqa: E731
@@ -65,7 +64,7 @@ def make_plane_evaluator(formats: Formats, path: Path, dataset: Dataset, device:
 
     Raises NetworkError or EvaluatorError if the network, the data set or the device cannot be used, or do not fit.
     """
-    form = recognise(formats, path, 0)
+    form = open_network(formats, path, 0)
     if not isinstance(form, Format):
         raise NetworkError(f"{path}: found a sparse network, expected one of layers, or a data set of boards")
     _check_features(form.feature_set, path, dataset)
@@ -73,9 +72,9 @@ def make_plane_evaluator(formats: Formats, path: Path, dataset: Dataset, device:
 
     def evaluate_planes(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
         if size not in evaluators:
-            evaluator = load(formats, path, size, device)
-            assert isinstance(evaluator, NetworkEvaluator)
-            evaluators[size] = evaluator
+            network = open_network(formats, path, size)
+            assert isinstance(network, Format)
+            evaluators[size] = network.load(device)
         evaluator = evaluators[size]
         return evaluator.format.judge(evaluator.run(planes, extras))
 

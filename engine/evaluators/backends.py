@@ -168,7 +168,7 @@ class GpuBackend:
     Zeros and ones are sent as bits if the device takes them.
     """
 
-    def __init__(self, form: Format, device: Device, *, batch_size: int | None = None, precision: str = "auto") -> None:
+    def __init__(self, form: Format, device: Device, batch_size: int | None = None, precision: str = "auto") -> None:
         """Load the file. Batches have `batch_size` rows; None: the file's fixed size, or what suits the device.
 
         Raises:

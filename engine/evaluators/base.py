@@ -7,8 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from yomi.errors import Error
-from yomi.nets.errors import one_line
+from yomi.errors import Error, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path

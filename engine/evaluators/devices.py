@@ -29,7 +29,7 @@ from yomi.engine.evaluators.cuda import compute_capability, driver_cuda, gpu_des
 from yomi.engine.evaluators.vulkan import find_adapters
 from yomi.nets.files import default_cache_dir, source_digest
 from yomi.nets.installation import extra_command, missing_line
-from yomi.nets.onnx_header import read_onnx_header
+from yomi.nets.onnx_file import read_onnx_header
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options

@@ -6,23 +6,20 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.devices import CPU
+from yomi.engine.evaluators.devices import CPU, Device, check_backend
 from yomi.engine.evaluators.network import FileEvaluator, FileFormat
 from yomi.native.forward.emit import WIDTH
 from yomi.native.sparse.network import network_of
 from yomi.native.spec import Inputs
 from yomi.native.tree.uniform import write_zeros
 from yomi.nets.errors import NetworkError
-from yomi.nets.load import own_info
 from yomi.nets.sparse import read_sparse, with_rows
 
 if TYPE_CHECKING:
-    from yomi.engine.evaluators.devices import Device
     from yomi.native.bound_kernels import Calls
     from yomi.native.tree.arrays import Batch
     from yomi.nets.load import NetworkFile
 
-PRECISION = "int16"
 ROWS = 1  # of a batch: an evaluation costs no more than the rest of a playout, and single rows make the best search
 
 
@@ -39,11 +36,29 @@ class KernelFormat(FileFormat):
     def bind(self, batch: Batch) -> Calls:
         """Return the call that evaluates a batch, with scratch memory of its own."""
 
+    def load(
+        self,
+        device: Device = CPU,
+        backend: str = "auto",
+        batch_size: int | None = None,
+        precision: str = "fp32",
+        *,
+        keep: bool = True,
+    ) -> KernelEvaluator:
+        check_backend(device, backend, precision)
+        name = self.info.source_file
+        if not (device.is_cpu or device.is_auto) or backend not in ("auto", "native"):
+            found = f"device {device} and backend {backend} found for {self.noun}"
+            raise EvaluatorError(f"{name}: {found}, expected cpu and native, or auto")
+        if precision not in ("auto", self.precision):
+            raise EvaluatorError(f"{name}: precision {precision} found for {self.noun}, expected {self.precision}")
+        return KernelEvaluator(self, batch_size or ROWS)
+
 
 class SparseFormat(KernelFormat):
     noun = "a sparse network"
     backend = f"sparse kernels, vectors of {WIDTH}"
-    precision = PRECISION
+    precision = "int16"
     inputs: int  # rows of the game's first layer
     move_rows: int  # rows of its moves
 
@@ -54,8 +69,7 @@ class SparseFormat(KernelFormat):
             NetworkError: the file cannot be used.
             OSError: the file cannot be read.
         """
-        assert file.info is not None
-        self.info = own_info(file.path, file.info)
+        self.info = file.describe()
         self.feature_set = self.info.feature_set
         self.tensors = with_rows(read_sparse(file.path), self.inputs)
         self.network = network_of(self.tensors)
@@ -74,21 +88,10 @@ class KernelEvaluator(FileEvaluator):
     is_exact = True
     format: KernelFormat
 
-    def __init__(
-        self, form: KernelFormat, device: Device, backend: str, batch_size: int | None, precision: str
-    ) -> None:
-        """Raise EvaluatorError if the device is no processor, or for a precision that does not exist."""
-        name = form.info.source_file
-        if not (device.is_cpu or device.is_auto) or backend not in ("auto", "native"):
-            raise EvaluatorError(
-                f"{name}: device {device} and backend {backend} found for {form.noun}, expected cpu and native, or auto"
-            )
-        if precision not in ("auto", form.precision):
-            raise EvaluatorError(f"{name}: precision {precision} found for {form.noun}, expected {form.precision}")
+    def __init__(self, form: KernelFormat, batch_size: int) -> None:
         self.format, self.info = form, form.info
         self.backend, self.precision = form.backend, form.precision
-        self.batch_size = batch_size or ROWS
-        self.inputs = form.reads
+        self.batch_size, self.inputs = batch_size, form.reads
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         self.format.bind(batch).run(rows)
@@ -97,10 +100,6 @@ class KernelEvaluator(FileEvaluator):
         return self.format.bind(batch)
 
     def close(self) -> None: ...
-
-
-class SparseEvaluator(KernelEvaluator):
-    format: SparseFormat
 
 
 class UniformEvaluator:

@@ -5,32 +5,38 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.backends import GpuBackend, NativeBackend, OnnxBackend, native_precision
+from yomi.engine.evaluators.base import EvaluatorError, UnsupportedError
+from yomi.engine.evaluators.devices import CPU, NATIVE_PRECISIONS, Device, check_backend, expect_packages
+from yomi.errors import one_line
 from yomi.native.bound_kernels import NO_CALLS
+from yomi.native.forward.builder import Program, ProgramBuilder
+from yomi.native.forward.policy_value import decode, decode_rows
+from yomi.native.forward.squash import SQUASHES
 from yomi.native.packing import pack
 from yomi.native.spec import Inputs, packed_words
 from yomi.native.tree.buffers import make_batch
-from yomi.nets.board_size import BoardSize
-from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.data.metrics import Judged
+from yomi.nets.errors import NetworkError
 from yomi.nets.load import open_file
+from yomi.nets.metadata import BoardSize
+from yomi.nets.onnx_file import UnsupportedGraphError, read_onnx_graph
+from yomi.nets.onnx_program import Ends, write_program
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Self
 
     from yomi.engine.evaluators.base import Evaluator
-    from yomi.engine.evaluators.devices import Device
     from yomi.native.bound_kernels import Calls, Entry
-    from yomi.native.forward.builder import Program
     from yomi.native.spec import GameSpec
     from yomi.native.tree.arrays import Batch
-    from yomi.nets.data.metrics import Judged
     from yomi.nets.load import NetworkFile
     from yomi.nets.metadata import NetworkInfo
 
@@ -78,6 +84,31 @@ class FileFormat(ABC):
             NetworkError: the file has this format but cannot be used.
         """
 
+    @abstractmethod
+    def load(
+        self,
+        device: Device = CPU,
+        backend: str = "auto",
+        batch_size: int | None = None,
+        precision: str = "fp32",
+        *,
+        keep: bool = True,
+    ) -> FileEvaluator:
+        """Return the fastest evaluator of the network on a device.
+
+        Args:
+            device: where the network is computed.
+            backend: native (yomi's kernels on the CPU), onnx (onnxruntime), tensorrt (TensorRT itself), or auto: the
+                fastest.
+            batch_size: rows of a batch; None: suits the network and the device.
+            precision: fp32, fp16 (GPUs only), int16, int8 or bf16 (native only), or auto: the fastest.
+            keep: whether the packed weights of a large network are cached for the next start.
+
+        Raises:
+            NetworkError: the file cannot be used.
+            EvaluatorError: the device, the backend or the precision cannot be used.
+        """
+
 
 class Format(FileFormat):
     """Networks of layers over a board, which several backends compute."""
@@ -89,6 +120,7 @@ class Format(FileFormat):
     is_checked: bool = True
     """Whether other files may have the same form by chance, so that the outputs are checked after loading."""
 
+    path: Path  # of the network's file
     feeds: tuple[Feed, ...]  # the first ones are the arrays of `encode`, in this order; the others are zeros
     outputs: tuple[str, ...]  # names in the ONNX file, in the order of `arguments`
     output_shapes: tuple[tuple[int, ...], ...]  # of a row, in the order of `outputs`; a policy is [channels, moves]
@@ -123,6 +155,44 @@ class Format(FileFormat):
     def judge(self, outputs: Sequence[FloatArray]) -> Judged:
         """Convert raw outputs to the units of a data set's labels."""
 
+    def load(
+        self,
+        device: Device = CPU,
+        backend: str = "auto",
+        batch_size: int | None = None,
+        precision: str = "fp32",
+        *,
+        keep: bool = True,
+    ) -> NetworkEvaluator:
+        check_backend(device, backend, precision)
+        reason = ""
+        if backend == "native" or (backend == "auto" and device.is_cpu):
+            try:
+                program = self.program(native_precision(precision), keep=keep)
+                return self.load_on(NativeBackend(program, self, batch_size))
+            except UnsupportedError as error:
+                if backend == "native" or precision in NATIVE_PRECISIONS:
+                    raise
+                reason = error.reason
+        expect_packages(self.path, device)
+        on_cpu = device.is_cpu
+        evaluator = self.load_on(
+            OnnxBackend(self, batch_size) if on_cpu else GpuBackend(self, device, batch_size, precision)
+        )
+        evaluator.fallback_reason = reason
+        return evaluator
+
+    def load_on(self, backend: Backend) -> NetworkEvaluator:
+        """Return the evaluator of the network on a backend. Close the backend if that fails."""
+        try:
+            evaluator = NetworkEvaluator(self, backend)
+            if self.is_checked or not backend.device.is_cpu:
+                evaluator.check()
+        except BaseException:
+            backend.close()
+            raise
+        return evaluator
+
     def encode(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
         """Return calls that write the inputs of a batch's first rows, and the arrays of the inputs."""
         return NO_CALLS, (batch.planes, batch.extras)
@@ -133,6 +203,53 @@ class Format(FileFormat):
             names = " or ".join(self.outputs)
             text = f"{self.info.source_file}: {names} that is not finite found, expected numbers"
             raise EvaluatorError(one_line(text))
+
+
+def graph_program(path: Path, ends: Ends, feeds: Sequence[Feed], precision: str) -> Program:
+    """Return the graph of an ONNX file as a program with packed weights.
+
+    Raises:
+        UnsupportedError: the kernels cannot compute it.
+        NetworkError: the file cannot be used.
+    """
+    planes, extras = (sum(feed.shape[0] for feed in part) for part in (feeds[:1], feeds[1:]))
+    builder = ProgramBuilder(ends.size, planes, extras, precision=precision)
+    try:
+        squash = write_program(read_onnx_graph(path), ends, builder)
+    except UnsupportedGraphError as error:
+        raise UnsupportedError(path, str(error)) from error
+    return replace(builder.build(), squash=SQUASHES[squash.value])
+
+
+class PolicyValueFormat(Format):
+    """ONNX files with a board as input, and a policy and a value as outputs: the base of most games' formats."""
+
+    decode, decode_rows = decode, staticmethod(decode_rows)
+    is_chance: bool = False  # whether the value is a probability to win, [0, 1], instead of [-1, 1]
+
+    def __init__(self, path: Path, info: NetworkInfo, spec: GameSpec, ends: Ends, feeds: tuple[Feed, ...]) -> None:
+        """Describe an ONNX file: `feeds` are its planes, and the input that is constant over the board, if any."""
+        assert ends.policy is not None
+        assert ends.value is not None
+        self.path, self.info, self.spec, self.ends, self.feeds = path, info, spec, ends, feeds
+        self.feature_set = info.feature_set
+        self.outputs = ends.policy, ends.value
+        self.output_shapes = (ends.policy_size // ends.size**2, ends.size**2), (1,)
+
+    def onnx_file(self) -> Path:
+        return self.path
+
+    def program(self, precision: str, *, keep: bool) -> Program:
+        return graph_program(self.path, self.ends, self.feeds, precision)
+
+    def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
+        policy, value = (output.reshape(len(output), -1) for output in outputs)
+        return policy, value, self.is_chance, batch.logits, batch.values
+
+    def judge(self, outputs: Sequence[FloatArray]) -> Judged:
+        policy, value = outputs
+        signed = 2.0 * value - 1.0 if self.is_chance else value
+        return Judged(policy.reshape(len(policy), -1), signed[:, 0])
 
 
 class Backend(Protocol):
@@ -321,15 +438,18 @@ class WithHuman:
         self.network.close()
 
 
-def recognise(formats: Sequence[type[FileFormat]], path: Path, size: BoardSize) -> FileFormat:
-    """Return the network in a file, of the first format that knows the file.
+F = TypeVar("F", bound=FileFormat)
+
+
+def open_network(formats: Sequence[type[F]], path: str | Path, size: BoardSize) -> F:
+    """Return the network in a file for boards of `size`, of the first format that recognises the file.
 
     Raises:
-        NetworkError: no format knows the file, or the network cannot be used.
+        NetworkError: no format recognises the file, or the network cannot be used.
     """
     file = open_file(path)
-    for each in formats:
-        found = each.recognise(file, size)
-        if found is not None:
-            return found
-    raise NetworkError(f"{path}: {file.title} found, expected {' or '.join(each.title for each in formats)}")
+    for kind in formats:
+        network = kind.recognise(file, size)
+        if network is not None:
+            return network
+    raise NetworkError(f"{path}: {file.title} found, expected {' or '.join(kind.title for kind in formats)}")

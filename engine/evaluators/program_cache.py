@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from yomi.errors import one_line
 from yomi.native.forward.builder import Program, aligned
 from yomi.native.forward.program import OP_DTYPE, PLAN_DTYPE
 from yomi.native.jit import kernel_key
 from yomi.nets import katago
-from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.errors import NetworkError
 from yomi.nets.files import atomic_writer, default_cache_dir
 from yomi.nets.metadata import NetworkInfo
 from yomi.nets.text import parse_json

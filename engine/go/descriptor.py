@@ -11,7 +11,7 @@ from yomi.engine.default_network import check_network, network_path
 from yomi.engine.game import Game, lazy
 from yomi.engine.options import ANALYSIS_DEFAULTS
 from yomi.engine.records import Score
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
@@ -205,7 +205,6 @@ class Go(Game[Any, Any]):
     recorder = lazy("yomi.engine.go.learning:open_recorder")
     benchmark_setup = lazy("yomi.engine.go.players.setup:measured")
     benchmark_positions = lazy("yomi.engine.go.players.setup:benchmark_positions")
-    sampling = lazy("yomi.engine.go.players.setup:sampling")
 
     def __init__(self) -> None:
         self._learned: dict[str, Any] = {}  # further arguments of LearnableGo

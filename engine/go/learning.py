@@ -33,7 +33,7 @@ from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec
 from yomi.nets.data.shards import Arrays
 from yomi.nets.metadata import FEATURE_SETS, KATAGO_FEATURES, FeatureSet
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 KOMI_SPREAD = 1.0  # standard deviation of the komi around the fair komi
 # Ko rules drawn with `any_rules`. Under each of them every game ends with a score.

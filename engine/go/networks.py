@@ -14,8 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError, UnsupportedError
-from yomi.engine.evaluators.network import Array, Feed, FileEvaluator, FloatArray, Format, NetworkEvaluator
-from yomi.engine.evaluators.policy_value import graph_program
+from yomi.engine.evaluators.network import (
+    Array,
+    Feed,
+    FileEvaluator,
+    FloatArray,
+    Format,
+    NetworkEvaluator,
+    graph_program,
+)
 from yomi.engine.evaluators.program_cache import keep_program, load_program
 from yomi.native.bound_kernels import Calls
 from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, Program, ProgramBuilder
@@ -28,7 +35,6 @@ from yomi.native.go.rules import legal_moves
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec, Inputs
 from yomi.native.tree.arrays import Batch
-from yomi.nets.board_size import BoardSize, area_of, sides, size_name
 from yomi.nets.data.metrics import Judged
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import known_digest
@@ -36,9 +42,9 @@ from yomi.nets.katago.cpu_program import unsupported, write_program
 from yomi.nets.katago.file import read_network
 from yomi.nets.katago.network import GLOBAL_CHANNELS, META_CHANNELS, SPATIAL_CHANNELS, KataGoNetwork
 from yomi.nets.katago.outputs import RawOutputs, describe, error_scales, scales_of, value_probabilities
-from yomi.nets.load import NetworkFile, NetworkKind, own_info, prepare
-from yomi.nets.metadata import KATAGO_FEATURES, NetworkInfo, feature_set
-from yomi.nets.onnx_header import read_onnx_header
+from yomi.nets.load import NetworkFile, NetworkKind, prepare
+from yomi.nets.metadata import KATAGO_FEATURES, BoardSize, NetworkInfo, area_of, feature_set, sides, size_name
+from yomi.nets.onnx_file import read_onnx_header
 from yomi.nets.onnx_program import Ends
 
 # Share of the optimistic policy at the root and below it, as in KataGo's GTP engine.
@@ -61,16 +67,14 @@ class KataGo(Format):
     feature_set = KATAGO_FEATURES
     outputs = ("policy", "value", "misc", "ownership")
 
-    def __init__(self, path: Path, kind: NetworkKind, size: BoardSize) -> None:
-        self.path = path
-        self.kind = kind
-        self.size = size
-        self.is_checked = kind is not NetworkKind.KATAGO  # an ONNX file may compute anything
+    def __init__(self, file: NetworkFile, size: BoardSize) -> None:
+        self.file, self.path, self.size = file, file.path, size
+        self.is_checked = file.kind is not NetworkKind.KATAGO  # an ONNX file may compute anything
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: BoardSize) -> Self | None:
         if file.kind is NetworkKind.KATAGO or file.feature_set == KATAGO_FEATURES:
-            return cls(file.path, file.kind, size)
+            return cls(file, size)
         return None
 
     def described(self, info: NetworkInfo) -> Self:
@@ -100,7 +104,7 @@ class KataGo(Format):
 
     def onnx_file(self) -> Path:
         """Return the file, converted to ONNX if it is KataGo's. Raises EvaluatorError if its inputs do not fit."""
-        path, info = prepare(self.path, self.size)
+        path, info = prepare(self.file, self.size)
         header = read_onnx_header(path)
         for tensor in () if header is None else header.input_tensors:
             if tensor.element_type != "float32" or (tensor.shape is not None and tensor.shape[:1] > (0,)):
@@ -111,7 +115,7 @@ class KataGo(Format):
     def program(self, precision: str, *, keep: bool) -> Program:
         """Read the cached program, or make it."""
         path, size = self.path, self.size
-        if self.kind is not NetworkKind.KATAGO:
+        if self.file.kind is not NetworkKind.KATAGO:
             raise UnsupportedError(path, "it is an ONNX file")
         if not isinstance(size, int):
             raise UnsupportedError(path, f"the board {size_name(size)} is not square")
@@ -205,10 +209,9 @@ class PartialFormat(Format):
             raise NetworkError(
                 f"{file.path}: a network for square boards found, expected one of KataGo's for {size_name(size)}"
             )
-        assert file.info is not None
         assert file.header is not None
         self.path = file.path
-        self.info = own_info(file.path, file.info)
+        self.info = file.describe()
         self.feature_set = self.info.feature_set
         if size and self.info.board_size not in (0, size):
             raise NetworkError(

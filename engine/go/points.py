@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from yomi.engine.color import BLACK, COLORS, WHITE
-from yomi.errors import Error
+from yomi.errors import Error, LineError
 from yomi.language import is_japanese, tr
-from yomi.nets.board_size import BoardSize
-from yomi.nets.errors import LineError
-from yomi.nets.settings import OptionError
+from yomi.nets.metadata import BoardSize
+from yomi.settings import OptionError
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options

@@ -98,7 +98,7 @@ def open_reviewer(options: Options, path: Path) -> GoReviewer:
 def only_size(net: str | None) -> int:
     """Return the only board size of a network, or 0 if it takes all sizes or cannot be read."""
     from yomi.nets.metadata import METADATA_KEY, NetworkInfo
-    from yomi.nets.onnx_header import read_onnx_header
+    from yomi.nets.onnx_file import read_onnx_header
 
     try:
         header = None if net is None else read_onnx_header(Path(net))

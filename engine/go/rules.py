@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
 from yomi.language import tr
-from yomi.nets.settings import OptionError, did_you_mean
+from yomi.settings import OptionError, did_you_mean
 
 Ko = Literal["SIMPLE", "POSITIONAL", "SITUATIONAL"]
 Scoring = Literal["AREA", "TERRITORY"]

@@ -30,8 +30,8 @@ from yomi.engine.go.record_rules import CHINESE, Guess, Source, guess_rules
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.records import Note
 from yomi.engine.search.types import Counts
+from yomi.errors import LineError
 from yomi.native.go.board import EMPTY, PASS
-from yomi.nets.errors import LineError
 
 # SGF's names of rule sets. Other rule sets are written as in GTP.
 RULE_NAMES = {"japanese": "Japanese", "chinese": "Chinese", "aga": "AGA", "new-zealand": "NZ", "goe": "GOE"}

@@ -26,7 +26,7 @@ from yomi.engine.screen import has_colors
 from yomi.engine.terminal import TerminalGame, TurnResult
 from yomi.language import is_japanese, tr
 from yomi.nets.files import write_atomically
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 log = logging.getLogger("yomi.play")
 

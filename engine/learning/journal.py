@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from yomi.engine.matches.rating import CONFIDENCE, Ratings, fit
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 from yomi.nets.files import append_object, complete_lines, lock_file, sync_file, write_atomically
 
 

@@ -21,7 +21,7 @@ from yomi.engine.learning.journal import EARLIER, LearningError
 from yomi.engine.learning.searches import GameCoroutine
 from yomi.engine.matches.games import EngineSides, FaultError, MatchGame
 from yomi.engine.play import Ended, G, end_by
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 T = TypeVar("T")
 

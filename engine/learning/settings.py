@@ -8,7 +8,7 @@ from typing import Any
 
 from yomi.engine.learning.policies import check_policy
 from yomi.nets.python_file import check_function
-from yomi.nets.settings import choice, flag, make_settings, number, option
+from yomi.settings import choice, flag, make_settings, number, option
 
 # Default loss weights of learning. Ownership teaches a young network much, so it weighs more than in training.
 LOSSES = {"score_mean": 0.25, "ownership": 1.0}

@@ -15,7 +15,7 @@ from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.game import Game
 from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
 from yomi.engine.records import LeftOut
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 from yomi.nets.files import append_object, complete_lines, lock_file, sync_folder
 from yomi.nets.text import first_difference, parse_json
 

@@ -15,21 +15,21 @@ import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
-from queue import Empty, Queue
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from yomi.engine.evaluators.network import FileEvaluator
-from yomi.engine.evaluators.queue import InlineQueue, Job
+from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.players.request import PlayableGame
 from yomi.engine.search.read_tree import root_priors
-from yomi.engine.search.search import Search
+from yomi.engine.search.root import evaluate_root
 from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits
+from yomi.errors import one_line
 from yomi.language import tr
+from yomi.native.game_calls import BoundBoard
 from yomi.native.tree.arrays import VALUE, Batch
-from yomi.nets.errors import one_line
+from yomi.native.tree.buffers import make_board, make_worker
 from yomi.nets.files import default_cache_dir, write_atomically
 from yomi.nets.models import PRECISION_DIR
 from yomi.nets.text import parse_json
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from yomi.engine.evaluators.base import Evaluator
-    from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.networks")
 
@@ -55,15 +54,12 @@ POSITIONS, MIN_POSITIONS = 400, 100
 SECONDS = 6.0  # after this time with the reference MIN_POSITIONS are enough; the candidate is faster
 SLOWER = {"bf16": "int16", "int8": "int16"}  # next candidate; fp32 follows all others
 GAME_PLIES = 240
-POLL = 1e-3  # seconds between two checks whether a search has ended
 SEED = 1
 VERSION = 2  # of the comparison; verdicts of other versions are not read
 # the workers of a device start together: the second waits here for the first one's verdict
 _COMPARING = threading.Lock()
 
 
-G = TypeVar("G", bound=PlayableGame)
-T = TypeVar("T")
 E = TypeVar("E", bound=FileEvaluator)
 
 
@@ -88,14 +84,6 @@ class Agreement:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling(Generic[G]):
-    """How to play games for the comparison."""
-
-    spec: GameSpec
-    new_game: Callable[[], G]
-
-
 class _Recorder:
     """Evaluates by an evaluator, and copies each batch of one row with its results."""
 
@@ -118,43 +106,21 @@ class _Recorder:
         """The caller closes the evaluator."""
 
 
-class _OwnThread:
-    """An evaluation queue that evaluates in the thread of `serve`, because the evaluators are bound to it."""
-
-    def __init__(self, evaluator: Evaluator) -> None:
-        self.evaluator = evaluator
-        self._inline = InlineQueue(evaluator)
-        # Not a SimpleQueue: before Python 3.13 its `get` waits for ever if time is up between two of its steps.
-        self._jobs: Queue[Job] = Queue()
-
-    def submit(self, job: Job) -> None:
-        self._jobs.put(job)
-
-    def call(self, function: Callable[[Evaluator], T]) -> T:
-        return function(self.evaluator)
-
-    def bind(self, batch: Batch) -> None: ...
-
-    def serve(self, search: Search) -> None:
-        while search.is_running:
-            with contextlib.suppress(Empty):
-                self._inline.submit(self._jobs.get(timeout=POLL))
-
-    def close(self) -> None:
-        """The caller closes the evaluator."""
-
-
 def record(
-    reference: Evaluator, sampling: Sampling[G], positions: int = POSITIONS, seconds: float = SECONDS
+    reference: FileEvaluator,
+    begin: Callable[[], PlayableGame],
+    positions: int = POSITIONS,
+    seconds: float = SECONDS,
 ) -> list[Batch]:
     """Return evaluated batches of one row from games whose moves are drawn from the policy.
 
-    Stops after `positions` batches, or after `seconds` with MIN_POSITIONS.
+    `begin` returns the start of a game. Stops after `positions` batches, or after `seconds` with MIN_POSITIONS.
     """
-    recorder = _Recorder(reference)
-    queue = _OwnThread(recorder)
-    settings = SearchSettings(memory=2**22, cache_size=0, ownership=False, symmetry="none", seed=SEED)
-    search = Search(sampling.spec, queue, settings)
+    spec, recorder = reference.spec, _Recorder(reference)
+    queue = InlineQueue(recorder)
+    settings = SearchSettings(ownership=False, symmetry="none", seed=SEED)
+    board = BoundBoard(make_board(spec, spec.positions(1)))
+    worker = make_worker(spec, board.board, SEED)
     random = np.random.default_rng(SEED)
     end = time.perf_counter() + seconds
 
@@ -163,15 +129,14 @@ def record(
         return len(recorder.batches) >= wanted
 
     while not is_enough():
-        game = sampling.new_game()
+        game = begin()
         for _ in range(GAME_PLIES):
             if is_enough() or game.is_over:
                 break
-            search.set_position(game)
-            search.start(Limits(visits=1))
-            queue.serve(search)
-            search.stop()
-            priors = root_priors(search.tree)
+            board.board.root[0] = spec.with_flags(game.position)
+            length = int(game.position["history_length"])
+            board.board.history[:length] = game.history[:length]
+            priors = root_priors(evaluate_root(queue, spec, settings, worker, board))
             if not priors:
                 break
             weights = np.array(list(priors.values()))
@@ -191,8 +156,8 @@ def compare(recorded: Sequence[Batch], candidate: Evaluator) -> Agreement:
     return Agreement(len(same), float(np.mean(same)), float(np.mean(errors)))
 
 
-def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: Callable[[E], Sampling[G]]) -> E:
-    """Return an evaluator in a precision. auto is the fastest that agrees with fp32.
+def with_suitable_precision(make: Callable[[str], E], precision: str, begin: Callable[[], PlayableGame]) -> E:
+    """Return an evaluator in a precision. auto is the fastest that agrees with fp32 on games from `begin`.
 
     `make` makes the evaluator in a precision; its auto is the fastest of the machine.
     """
@@ -214,7 +179,7 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
                     del evaluator
                     reference = make("fp32")
                     with contextlib.closing(reference):
-                        recorded = record(reference, sampling(reference))
+                        recorded = record(reference, begin)
                     del reference
                     evaluator = make(candidate)
                 with contextlib.ExitStack() as on_failure:

@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.default_network import check_network, has_network, network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import device_of, devices_of
-from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
-from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.kernel_evaluators import KernelFormat, UniformEvaluator
+from yomi.engine.evaluators.network import open_network
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
 from yomi.engine.evaluators.workers import EvaluationWorkers, make_device_queue
 from yomi.engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
 from yomi.engine.options import TABLE, OptionError, Options, SearchOptions, Value, rows_for
-from yomi.engine.players.precision import Sampling, with_suitable_precision
+from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.settings import SearchSettings
+from yomi.errors import one_line
 from yomi.native.spec import Inputs
-from yomi.nets.board_size import BoardSize
-from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.errors import NetworkError
 from yomi.nets.files import default_cache_dir, known_digest, write_atomically
-from yomi.nets.load import FOR_PROCESSORS, open_file
+from yomi.nets.metadata import BoardSize
 from yomi.nets.text import parse_json
 
 if TYPE_CHECKING:
@@ -92,22 +92,21 @@ class EvaluatorFactory:
         if net is None:
             return InlineQueue(self.make_default(options))
         check_network(Path(net), self.game)
+        network = open_network(self.formats, net, size)
 
-        def network(device: Device) -> Evaluator:
-            def in_precision(precision: str) -> FileEvaluator:
-                # A reference for the comparison is not worth its space on the disk.
-                keep = precision == options.precision
-                how = device, options.backend, options.batch_size, precision
-                return load(self.formats, net, size, *how, keep=keep)
+        def make(device: Device) -> Evaluator:
+            load = functools.partial(_load, network, options, device)
+            return finish(with_suitable_precision(load, options.precision, begin), device)
 
-            made = with_suitable_precision(
-                in_precision, options.precision, lambda reference: Sampling(reference.spec, begin)
-            )
-            return finish(made, device)
+        if isinstance(network, KernelFormat):
+            return InlineQueue(make(device_of(options)))
+        return make_device_queue(make, devices_of(options), options.device_workers)
 
-        if open_file(net).kind in FOR_PROCESSORS:
-            return InlineQueue(network(device_of(options)))
-        return make_device_queue(network, devices_of(options), options.device_workers)
+
+def _load(network: FileFormat, options: Options, device: Device, precision: str) -> FileEvaluator:
+    # A reference for the comparison is not worth its space on the disk.
+    keep = precision == options.precision
+    return network.load(device, options.backend, options.batch_size, precision, keep=keep)
 
 
 def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:

@@ -246,15 +246,7 @@ class TreeRoot:
         restore_root_order(self.tree)
 
     def _evaluate(self, queue: EvaluationQueue) -> Tree:
-        """Return a tree of one visit: the root, evaluated and expanded as a root."""
-        spec, settings = self.spec, self.settings
-        tree = make_tree(0, spec.mean_moves, 0, spec.policy_size, spec.cached_moves)
-        clear_tree(tree)
-        settings.write(tree, spec.score_unit)
-        tree.counters[0].claim_limit = 1
-        batch = make_batch(spec, settings.rows_per_leaf, queue.evaluator.inputs)
-        searcher = Searcher(tree, self._worker, self._board, batch)
-        searcher.advance(evaluate_batch(queue, batch, searcher.advance(0)))
+        tree = evaluate_root(queue, self.spec, self.settings, self._worker, self._board)
         recenter(tree, float(self.tree.counters[0].score_center))
         return tree
 
@@ -271,6 +263,20 @@ class TreeRoot:
             node[f"{name}_sum"] = sums.sum() + new[f"{name}_sum"]
         for name in ("own_utility", "own_weight", "own_bias"):
             node[name] = new[name]
+
+
+def evaluate_root(
+    queue: EvaluationQueue, spec: GameSpec, settings: SearchSettings, worker: Worker, board: BoundBoard
+) -> Tree:
+    """Return a tree of one visit: the root of a board, evaluated and expanded as a root."""
+    tree = make_tree(0, spec.mean_moves, 0, spec.policy_size, spec.cached_moves)
+    clear_tree(tree)
+    settings.write(tree, spec.score_unit)
+    tree.counters[0].claim_limit = 1
+    batch = make_batch(spec, settings.rows_per_leaf, queue.evaluator.inputs)
+    searcher = Searcher(tree, worker, board, batch)
+    searcher.advance(evaluate_batch(queue, batch, searcher.advance(0)))
+    return tree
 
 
 def _edges_of(tree: Tree) -> npt.NDArray[np.uint32]:

@@ -14,7 +14,7 @@ from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import opponent
 from yomi.engine.players.player import Player
 from yomi.engine.servers.settings import Account
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 from yomi.nets.files import write_atomically
 
 log = logging.getLogger("yomi.servers")

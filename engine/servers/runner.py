@@ -20,7 +20,7 @@ from typing import IO
 from yomi.engine.servers.client import AnyClient
 from yomi.engine.servers.game import GaveUpError
 from yomi.engine.servers.settings import Account
-from yomi.nets.errors import printable
+from yomi.errors import printable
 
 log = logging.getLogger("yomi.servers")
 

@@ -33,7 +33,7 @@ from pathlib import Path
 from yomi.engine.clients.spec import MAX_COMMAND, text_of
 from yomi.engine.default_network import is_bundled
 from yomi.engine.options import NETWORK, OptionError, Options, Value, find
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 from yomi.nets.installation import pip_command
 from yomi.nets.text import parse_toml
 

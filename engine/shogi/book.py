@@ -24,7 +24,7 @@ from yomi.engine.shogi.notation import NotationError, parse_usi
 from yomi.engine.shogi.placement import Placement, SfenError, format_sfen, is_move, parse_sfen, turned
 from yomi.engine.shogi.records.packed import from_psv_move, pack_psv, to_psv_move
 from yomi.engine.shogi.records.record import RecordError
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 
 # A text book has a header, which may be missing, a line `sfen POSITION` for each position, and below it lines
 # `MOVE PONDER SCORE DEPTH COUNT`, of which only the move is required.

@@ -11,7 +11,7 @@ from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
 from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.game import Game, lazy
 from yomi.engine.records import Score
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
@@ -171,8 +171,8 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     from yomi.engine.clients.spec import SpecError, is_own, parse_spec
     from yomi.engine.datasets.making import named
     from yomi.engine.datasets.shards import ShardWork
-    from yomi.engine.evaluators.kernel_evaluators import SparseEvaluator
-    from yomi.engine.evaluators.load import load
+    from yomi.engine.evaluators.kernel_evaluators import SparseFormat
+    from yomi.engine.evaluators.network import open_network
     from yomi.engine.shogi.datasets.varied import ShogiVaryOptions, VariedShards, vary_positions
     from yomi.nets.models import default_network
 
@@ -181,12 +181,12 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     try:
         spec = parse_spec(args.engine, game.name, game.protocol)
         game.compile(say)
-        evaluator = load(game.formats, net, 9, precision="auto")
-        if not isinstance(evaluator, SparseEvaluator):
+        network = open_network(game.formats, net, 9)
+        if not isinstance(network, SparseFormat):
             raise OptionError(f"--net {net}: a network of layers found, expected a sparse one")
         options = filled(ShogiVaryOptions, args, net=named(Path(net)), score_scale=scale)
         work = ShardWork("dataset vary", args.command_words, args.task, args.cluster)
-        maker = VariedShards(options, spec, str(net), is_own(spec), evaluator)
+        maker = VariedShards(options, spec, str(net), is_own(spec), network)
         with closing(maker):
             return vary_positions(args.folders, args.out, options, args.positions, maker, say, work, args.shards)
     except EngineError as error:
@@ -241,7 +241,6 @@ class Shogi(Game[Any, Any]):
     network_defaults = lazy("yomi.engine.shogi.players.setup:network_defaults")
     benchmark_setup = lazy("yomi.engine.shogi.players.setup:benchmark_setup")
     benchmark_positions = lazy("yomi.engine.shogi.players.setup:benchmark_positions")
-    sampling = lazy("yomi.engine.shogi.players.setup:sampling")
 
     def __init__(self) -> None:
         self._learned: dict[str, Any] = {}  # keyword arguments of LearnableShogi

@@ -30,7 +30,7 @@ from yomi.errors import Error
 from yomi.language import tr
 from yomi.native.shogi import position as layout
 from yomi.native.shogi import rules, waivers
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options

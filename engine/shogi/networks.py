@@ -13,8 +13,7 @@ import numpy as np
 
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.kernel_evaluators import KernelFormat, SparseFormat
-from yomi.engine.evaluators.network import Feed
-from yomi.engine.evaluators.policy_value import PolicyValueFormat
+from yomi.engine.evaluators.network import Feed, PolicyValueFormat
 from yomi.engine.options import Options
 from yomi.native.forward.emit import WIDTH
 from yomi.native.shogi.effects import EFFECTS_DTYPE
@@ -27,11 +26,10 @@ from yomi.native.sparse.network import make_scratch
 from yomi.native.sparse.nnue import network_of
 from yomi.native.sparse.shogi import evaluate_rows as evaluate_sparse_rows
 from yomi.native.spec import Inputs
-from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import source_digest
-from yomi.nets.load import NetworkKind, prepare_shogi
-from yomi.nets.metadata import SHOGI_BOARD, NetworkInfo
+from yomi.nets.load import NetworkKind
+from yomi.nets.metadata import SHOGI_BOARD, BoardSize, NetworkInfo
 from yomi.nets.nnue import read_nnue
 
 if TYPE_CHECKING:
@@ -79,7 +77,11 @@ class Dlshogi(PolicyValueFormat):
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: BoardSize) -> Self | None:
-        return cls(file.path, *prepare_shogi(file.path)) if file.game == "shogi" else None
+        if file.game != "shogi":
+            return None
+        if file.shogi is None:
+            raise NetworkError(f"{file.path}: {file.title} found, expected {cls.title}")
+        return cls(file.path, file.shogi, file.describe())
 
     def check(self, outputs: Sequence[FloatArray]) -> None:
         # The value's range depends on the form: a winrate, or -1 to 1.

@@ -29,6 +29,7 @@ from yomi.engine.shogi.placement import (
     target_of,
     type_of,
 )
+from yomi.errors import LineError
 from yomi.language import tr
 from yomi.native.shogi.pieces import (
     BISHOP,
@@ -42,7 +43,6 @@ from yomi.native.shogi.pieces import (
     PROMOTION,
     ROOK,
 )
-from yomi.nets.errors import LineError
 
 CSA_NAMES = ("", "FU", "KY", "KE", "GI", "KA", "HI", "KI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
 CSA_TYPES = {name: piece_type for piece_type, name in enumerate(CSA_NAMES) if name}

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
+from yomi.errors import LineError
 from yomi.language import is_japanese, tr
 from yomi.native.shogi.pieces import (
     BISHOP,
@@ -30,7 +31,6 @@ from yomi.native.shogi.pieces import (
     STEPS,
     WHITE_PIECE,
 )
-from yomi.nets.errors import LineError
 
 HAND_INDEX = {piece_type: index for index, piece_type in enumerate(HAND_TYPES)}
 

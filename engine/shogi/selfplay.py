@@ -35,7 +35,7 @@ from yomi.native.spec import GameSpec
 from yomi.nets.data.shards import Arrays
 from yomi.nets.dlshogi.network import DLSHOGI_PLANES
 from yomi.nets.metadata import FEATURE_SETS, SHOGI_BOARD, FeatureSet
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 
 def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:

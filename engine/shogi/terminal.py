@@ -22,7 +22,7 @@ from yomi.engine.shogi.records.japanese import ENGLISH_HANDICAPS, parse_handicap
 from yomi.engine.shogi.records.record import INTERRUPTED, GameRecord, RecordError, record_of
 from yomi.engine.terminal import TerminalGame, TurnResult
 from yomi.language import JAPANESE_SAMPLE, encodes, is_japanese, tr
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 COMMANDS = """\
 7g7f        play a move: in USI, CSA (7776FU) or Japanese (７六歩, 76歩, 同銀)

@@ -326,16 +326,6 @@ def _apply(target, units, weights, bias):  # type: ignore[no-untyped-def]
         )
 
 
-@kernel
-def raw_output(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
-    return _output(network, scratch, positions, ply)
-
-
-@kernel
-def value_of(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
-    return static_value(network, scratch, positions, ply)
-
-
 @inlined_early
 def static_value(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
     """Return the value of positions[ply] for the side to move: output / FV_SCALE, rounded toward zero. A pawn is 90."""

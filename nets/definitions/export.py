@@ -17,12 +17,13 @@ import onnx
 import torch
 from torch import Tensor, fx, nn
 
+from yomi.errors import one_line
 from yomi.nets.definitions.base import DLSHOGI_NAMES, Network, describe_outputs, to_numpy
 from yomi.nets.definitions.catalog import NETWORKS
 from yomi.nets.definitions.go import GoNetwork
 from yomi.nets.definitions.katago import to_katago
 from yomi.nets.definitions.sparse import SparseNetwork, export_sparse
-from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.errors import NetworkError
 from yomi.nets.files import write_atomically
 from yomi.nets.graph_builder import GraphBuilder
 from yomi.nets.installation import missing_line

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from yomi.nets.definitions.base import to_numpy
-from yomi.nets.definitions.blocks import Attention, Bottleneck, FeedForward, Norm, Residual, RmsNorm, RmsTip
+from yomi.nets.definitions.blocks import Attention, Bottleneck, FeedForward, Norm, Residual, RmsTip
 from yomi.nets.definitions.go import SHORT_ERRORS, VERSIONS, GoNetwork
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago import network as katago
@@ -39,51 +41,51 @@ _TWO_POLICIES = 12
 _TAUGHT_SCALES = ("score_mean", "score_stdev", "lead")
 
 
+# The parts of a KataGo network that one module of a GoNetwork computes: owner, field, module, name in the file.
+_PARTS = (
+    ("trunk", "conv", "conv", "conv1"),
+    ("trunk", "matmul", "globals", "ginputw"),
+    ("trunk", "tip_norm", "tip", "trunk/norm"),
+    ("policy_head", "p1", "p1", "p1/intermediate"),
+    ("policy_head", "g1", "g1", "g1"),
+    ("policy_head", "norm_g1", "norm_g1", "g1/norm"),
+    ("policy_head", "matmul", "policy_matrix", "matmulg2w"),
+    ("policy_head", "norm_p1", "norm_p1", "p1/norm"),
+    ("value_head", "v1", "v1", "v1"),
+    ("value_head", "norm_v1", "norm_v1", "v1/norm"),
+    ("value_head", "v2", "v2", "v2/w"),
+    ("value_head", "v2_bias", "v2.bias", "v2/b"),
+    ("value_head", "v3", "v3", "v3/w"),
+    ("value_head", "v3_bias", "v3.bias", "v3/b"),
+    ("value_head", "sv3", "misc", "sv3/w"),
+    ("value_head", "sv3_bias", "misc.bias", "sv3/b"),
+    ("value_head", "ownership", "ownership", "vownership/w"),
+)
+
+
 def to_katago(network: GoNetwork, name: str) -> KataGoNetwork:
     """Return the network's weights in KataGo's form."""
     act = _ACTIVATIONS[network.activation]
+    parts: dict[str, dict[str, Any]] = {"trunk": {}, "policy_head": {}, "value_head": {}}
+    for owner, field, module, title in _PARTS:
+        parts[owner][field] = _record(title, attrgetter(module)(network))
     blocks = tuple(_block(f"block{index}", block, act) for index, block in enumerate(network.blocks))
-    tip = network.tip
-    trunk = Trunk(
-        _conv("conv1", network.conv),
-        _matmul("ginputw", network.globals),
-        None,
-        blocks,
-        _rms("trunk/norm", tip.rms, tip.bias) if isinstance(tip, RmsTip) else _norm("trunk/norm", tip),
-        act,
-    )
+    trunk = Trunk(meta_encoder=None, blocks=blocks, tip_act=act, **parts["trunk"])
     # From this version on there is an optimistic policy, too. Both get the network's only one.
     policies = 1 if network.version < _TWO_POLICIES else 2
     board = np.repeat(to_numpy(network.p2.weight), policies, axis=0)
     last = np.repeat(to_numpy(network.passing.weight).T, policies, axis=1)
-    first = network.passing_first
-    policy = PolicyHead(
-        _conv("p1/intermediate", network.p1),
-        _conv("g1", network.g1),
-        _norm("g1/norm", network.norm_g1),
-        act,
-        _matmul("matmulg2w", network.policy_matrix),
-        _norm("p1/norm", network.norm_p1),
-        act,
-        Conv("p2", board),
-        MatMul("matmulpass", last) if first is None else _matmul("matmulpass", first),
-        None if first is None else _bias("biaspass", first),
-        None if first is None else act,
-        None if first is None else MatMul("matmulpass2", last),
-    )
-    value = ValueHead(
-        _conv("v1", network.v1),
-        _norm("v1/norm", network.norm_v1),
-        act,
-        _matmul("v2/w", network.v2),
-        _bias("v2/b", network.v2),
-        act,
-        _matmul("v3/w", network.v3),
-        _bias("v3/b", network.v3),
-        _matmul("sv3/w", network.misc),
-        _bias("sv3/b", network.misc),
-        _conv("vownership/w", network.ownership),
-    )
+    passing: dict[str, Any] = dict.fromkeys(("bias_pass", "act_pass", "matmul_pass2"))
+    passing["matmul_pass"] = MatMul("matmulpass", last)
+    if (first := network.passing_first) is not None:
+        passing = {
+            "matmul_pass": _record("matmulpass", first),
+            "bias_pass": _record("biaspass", first.bias),
+            "act_pass": act,
+            "matmul_pass2": MatMul("matmulpass2", last),
+        }
+    policy = PolicyHead(act_g1=act, act_p1=act, p2=Conv("p2", board), **passing, **parts["policy_head"])
+    value = ValueHead(act_v1=act, act_v2=act, **parts["value_head"])
     return KataGoNetwork(name, network.version, network.scales, False, trunk, policy, value)
 
 
@@ -128,36 +130,19 @@ def from_katago(source: KataGoNetwork) -> GoNetwork:
     network.scales = source.scales
     # KataGo's training taught all misc outputs: they stay as they are.
     network.holds_untaught = False
+    for owner, field, module, _ in _PARTS:
+        _load_parts(attrgetter(module)(network), getattr(getattr(source, owner), field))
+    for made, block in zip(network.blocks, trunk.blocks, strict=True):
+        _load_parts(made, block)
     first, last = network.passing_first, policy.matmul_pass
     if first is not None:
-        assert policy.bias_pass is not None
         assert policy.matmul_pass2 is not None
         _load_parts(first, policy.matmul_pass)
-        _fill(first.bias, policy.bias_pass.bias)
+        _load_parts(first.bias, policy.bias_pass)
         last = policy.matmul_pass2
-    for module, part in (
-        (network.conv, trunk.conv),
-        (network.globals, trunk.matmul),
-        (network.tip, trunk.tip_norm),
-        (network.p1, policy.p1),
-        (network.g1, policy.g1),
-        (network.norm_g1, policy.norm_g1),
-        (network.policy_matrix, policy.matmul),
-        (network.norm_p1, policy.norm_p1),
-        # Of several policies the first, ordinary one.
-        (network.p2, Conv(policy.p2.name, policy.p2.weights[:1])),
-        (network.passing, MatMul(last.name, last.weights[:, :1])),
-        (network.v1, value.v1),
-        (network.norm_v1, value.norm_v1),
-        (network.v2, value.v2),
-        (network.v3, value.v3),
-        (network.misc, value.sv3),
-        (network.ownership, value.ownership),
-        *zip(network.blocks, trunk.blocks, strict=True),
-    ):
-        _load_parts(module, part)
-    for dense, bias in ((network.v2, value.v2_bias), (network.v3, value.v3_bias), (network.misc, value.sv3_bias)):
-        _fill(dense.bias, bias.bias)
+    # Of several policies the first, ordinary one.
+    _fill(network.p2.weight, policy.p2.weights[:1])
+    _fill(network.passing.weight, last.weights[:, :1].T)
     return network
 
 
@@ -191,7 +176,9 @@ _POOLING_PARTS = {"conv1": "conv_regular", "pooling": "conv_gpool", "matrix": "m
 
 def _load_parts(module: Any, part: Any) -> None:
     """Copy the weights of a record, or of all records of a block, into the corresponding module."""
-    if isinstance(part, Conv):
+    if isinstance(part, MatBias):
+        _fill(module, part.bias)
+    elif isinstance(part, Conv):
         _fill(module.weight, part.weights)
     elif isinstance(part, MatMul):
         _fill(module.weight, part.weights.T)
@@ -221,45 +208,49 @@ def _fill(parameter: Tensor, values: FloatArray) -> None:
         parameter.copy_(torch.tensor(values))
 
 
+# Names of records in the file that differ from ours.
+_FILE_NAMES = {"conv1": "w1", "conv2": "w2", "pooling": "w1b", "norm_pooled": "norm1b", "matrix": "w1r"}
+
+
 def _block(name: str, block: nn.Module, act: Activation) -> katago.Block:
+    kind: type[katago.Block] = OrdinaryBlock
     if isinstance(block, Attention):
-        query, key, value, out = (_matmul(f"{name}/{part}", getattr(block, part)) for part in ("q", "k", "v", "out"))
-        rope = None if block.rope is None else to_numpy(block.rope).reshape(block.kv_heads, -1, 2)
-        sizes = block.heads, block.kv_heads, block.q_dim, block.v_dim
-        return AttentionBlock(name, *sizes, _rms(f"{name}/norm", block.norm), query, key, value, out, rope)
-    if isinstance(block, FeedForward):
-        gate = None if block.gate is None else _matmul(f"{name}/gate", block.gate)
-        w1, w2 = _matmul(f"{name}/w1", block.w1), _matmul(f"{name}/w2", block.w2)
-        return FeedForwardBlock(name, _rms(f"{name}/norm", block.norm), w1, gate, w2)
-    assert isinstance(block, Residual | Bottleneck)
-    norm1, norm2 = _norm(f"{name}/norm1", block.norm1), _norm(f"{name}/norm2", block.norm2)
-    conv1, conv2 = _conv(f"{name}/w1", block.conv1), _conv(f"{name}/w2", block.conv2)
-    if isinstance(block, Bottleneck):
-        inner = tuple(_block(f"{name}/block{index}", each, act) for index, each in enumerate(block.blocks))
-        return BottleneckBlock(name, norm1, act, conv1, inner, norm2, act, conv2)
-    if block.pooling is None or block.norm_pooled is None or block.matrix is None:
-        return OrdinaryBlock(name, norm1, act, conv1, norm2, act, conv2)
-    pooling, norm_pooled = _conv(f"{name}/w1b", block.pooling), _norm(f"{name}/norm1b", block.norm_pooled)
-    matrix = _matmul(f"{name}/w1r", block.matrix)
-    return GlobalPoolingBlock(name, norm1, act, conv1, pooling, norm_pooled, act, matrix, norm2, act, conv2)
+        kind = AttentionBlock
+    elif isinstance(block, FeedForward):
+        kind = FeedForwardBlock
+    elif isinstance(block, Bottleneck):
+        kind = BottleneckBlock
+    elif isinstance(block, Residual) and block.pooling is not None:
+        kind = GlobalPoolingBlock
+    ours = {theirs: own for own, theirs in _POOLING_PARTS.items()} if kind is GlobalPoolingBlock else {}
+    values: dict[str, Any] = {"name": name}
+    for field in dataclasses.fields(kind)[1:]:
+        own = ours.get(field.name, field.name)
+        part = act if own.startswith("act") else getattr(block, own)
+        if isinstance(part, nn.ModuleList):
+            part = tuple(_block(f"{name}/block{index}", each, act) for index, each in enumerate(part))
+        elif isinstance(part, nn.Module):
+            part = _record(f"{name}/{own if isinstance(block, FeedForward) else _FILE_NAMES.get(own, own)}", part)
+        elif isinstance(part, Tensor):  # rotary positions
+            part = to_numpy(part).reshape(values["kv_heads"], -1, 2)
+        values[field.name] = part
+    return kind(**values)
 
 
-def _conv(name: str, module: nn.Conv2d) -> Conv:
-    return Conv(name, to_numpy(module.weight))
-
-
-def _matmul(name: str, module: nn.Linear) -> MatMul:
-    return MatMul(name, np.ascontiguousarray(to_numpy(module.weight).T))
-
-
-def _bias(name: str, module: nn.Linear) -> MatBias:
-    return MatBias(name, to_numpy(module.bias))
-
-
-def _rms(name: str, module: RmsNorm, beta: Tensor | None = None) -> katago.RmsNorm:
-    gamma = to_numpy(module.gamma)
-    shift = np.zeros_like(gamma) if beta is None else to_numpy(beta)
-    return katago.RmsNorm(name, gamma, shift, module.epsilon, module.spatial)
+def _record(name: str, module: Any) -> Any:
+    """Return the weights of a module, or a bias, as a record of KataGo's."""
+    if isinstance(module, Tensor):
+        return MatBias(name, to_numpy(module))
+    if isinstance(module, nn.Conv2d):
+        return Conv(name, to_numpy(module.weight))
+    if isinstance(module, nn.Linear):
+        return MatMul(name, np.ascontiguousarray(to_numpy(module.weight).T))
+    if isinstance(module, Norm):
+        return _norm(name, module)
+    rms = module.rms if isinstance(module, RmsTip) else module
+    gamma = to_numpy(rms.gamma)
+    beta = to_numpy(module.bias) if isinstance(module, RmsTip) else np.zeros_like(gamma)
+    return katago.RmsNorm(name, gamma, beta, rms.epsilon, rms.spatial)
 
 
 def _norm(name: str, module: Norm) -> BatchNorm:

@@ -23,8 +23,7 @@ import numpy.typing as npt
 
 from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS, NetworkInfo
-from yomi.nets.onnx_graph import OnnxGraph, UnsupportedGraphError, read_onnx_graph
-from yomi.nets.onnx_header import OnnxHeader, TensorInfo
+from yomi.nets.onnx_file import OnnxGraph, OnnxHeader, TensorInfo, UnsupportedGraphError, read_onnx_graph
 from yomi.nets.onnx_program import Ends, write_program
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]

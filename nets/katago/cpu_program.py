@@ -17,7 +17,6 @@ from typing import Generic
 import numpy as np
 import numpy.typing as npt
 
-from yomi.nets.board_size import BoardSize, area_of
 from yomi.nets.errors import NetworkError
 from yomi.nets.forward_program import KataGoBuilder, M, Norm, V, identity_norm
 from yomi.nets.katago.network import (
@@ -41,6 +40,7 @@ from yomi.nets.katago.network import (
     rope_angles,
     size_offset,
 )
+from yomi.nets.metadata import BoardSize, area_of
 
 _NAMES = {
     Activation.IDENTITY: "identity",

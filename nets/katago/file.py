@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +76,21 @@ def looks_like_network(path: Path) -> bool:
     """
     tokens = read_head(path, 1024).split(maxsplit=4)
     return len(tokens) == 5 and tokens[0].isascii() and all(t.isdigit() and len(t) < 5 for t in tokens[1:4])
+
+
+# Records in the order of the file: name of the field, then input and output channels. A letter stands for a number that
+# its first record contains, and 3g for three times g.
+_ENCODER = "matmul1 i a, bias1 a, act1, matmul2 a b, bias2 b, act2, matmul3 b c"
+_ORDINARY = "norm1 c, act1, conv1 c m, norm2 m, act2, conv2 m c"
+_POOLING = "norm1 c, act1, conv_regular c r, conv_gpool c g, norm_gpool g, act_gpool, matmul 3g r, "
+_POOLING += "norm2 r, act2, conv2 r c"
+_BEFORE_BLOCKS, _AFTER_BLOCKS = "norm1 c, act1, conv1 c m", "norm2 m, act2, conv2 m c"
+_ATTENTION = "norm c, q c q, k c k, v c v, out o c"
+_GATED, _UNGATED = "norm c, w1 c h, gate c h, w2 h c", "norm c, w1 c h, w2 h c"
+_POLICY = "p1 c p, g1 c g, norm_g1 g, act_g1, matmul 3g p, norm_p1 p, act_p1, p2 p o"
+_PASS, _OLD_PASS = "matmul_pass 3g h, bias_pass h, act_pass, matmul_pass2 h o", "matmul_pass 3g o"
+_NO_PASS_LAYER = {"bias_pass": None, "act_pass": None, "matmul_pass2": None}
+_VALUE = "v1 c v, norm_v1 v, act_v1, v2 3v h, v2_bias h, act_v2, v3 h r, v3_bias r, sv3 h s, sv3_bias s, ownership v o"
 
 
 class _Reader:
@@ -188,6 +206,19 @@ class _Reader:
         self._channels("channels", channels)
         return MatBias(name, self._stream.floats(channels))
 
+    def _records(self, kind: type, layout: str, **sizes: int) -> dict[str, Any]:
+        """Return the records of a layout by field of the dataclass `kind`, with known `sizes` by letter."""
+        types = {field.name: str(field.type).removesuffix(" | None") for field in dataclasses.fields(kind)}
+        found: dict[str, Any] = {}
+        for entry in layout.split(", "):
+            name, *letters = entry.split()
+            read = _READERS[types[name]]
+            known = [sizes.get(letter[-1], 0) * int(letter[:-1] or 1) or None for letter in letters]
+            found[name] = read(self, *known)
+            if known and known[-1] is None:
+                sizes[letters[-1]] = found[name].out_channels
+        return found
+
     # Trunk
 
     def _trunk(self, meta_version: int) -> Trunk:
@@ -210,16 +241,9 @@ class _Reader:
         return Trunk(conv, matmul, encoder, blocks, tip_norm, self._activation())
 
     def _meta_encoder(self, trunk_channels: int) -> MetaEncoder:
-        stream = self._stream
-        stream.name()
-        stream.integer("the number of metadata inputs", META_CHANNELS, META_CHANNELS)
-        matmul1 = self._matmul(META_CHANNELS)
-        bias1 = self._matbias(_out(matmul1))
-        act1 = self._activation()
-        matmul2 = self._matmul(_out(matmul1))
-        bias2 = self._matbias(_out(matmul2))
-        act2 = self._activation()
-        return MetaEncoder(matmul1, bias1, act1, matmul2, bias2, act2, self._matmul(_out(matmul2), trunk_channels))
+        self._stream.name()
+        self._stream.integer("the number of metadata inputs", META_CHANNELS, META_CHANNELS)
+        return MetaEncoder(**self._records(MetaEncoder, _ENCODER, i=META_CHANNELS, c=trunk_channels))
 
     def _blocks(self, count: int, channels: int, depth: int) -> tuple[Block, ...]:
         return tuple(self._block(channels, depth) for _ in range(count))
@@ -228,9 +252,9 @@ class _Reader:
         stream = self._stream
         kind = stream.token("a block kind")
         if kind == "ordinary_block":
-            return self._ordinary_block(channels)
+            return OrdinaryBlock(stream.name(), **self._records(OrdinaryBlock, _ORDINARY, c=channels))
         if kind == "gpool_block":
-            return self._gpool_block(channels)
+            return GlobalPoolingBlock(stream.name(), **self._records(GlobalPoolingBlock, _POOLING, c=channels))
         if kind == "nested_bottleneck_block" and depth < _MAX_NESTING:
             return self._bottleneck_block(channels, depth)
         if kind == "transformer_attention_block":
@@ -244,30 +268,14 @@ class _Reader:
         )
         raise stream.error(f"found {kind[:40]!r}, expected a block kind: one of {known}")
 
-    def _ordinary_block(self, channels: int) -> OrdinaryBlock:
-        name = self._stream.name()
-        norm1, act1, conv1 = self._batch_norm(channels), self._activation(), self._conv(channels)
-        norm2, act2 = self._batch_norm(conv1.out_channels), self._activation()
-        return OrdinaryBlock(name, norm1, act1, conv1, norm2, act2, self._conv(conv1.out_channels, channels))
-
-    def _gpool_block(self, channels: int) -> GlobalPoolingBlock:
-        name = self._stream.name()
-        norm1, act1 = self._batch_norm(channels), self._activation()
-        regular, gpool = self._conv(channels), self._conv(channels)
-        norm_gpool, act_gpool = self._batch_norm(gpool.out_channels), self._activation()
-        matmul = self._matmul(3 * gpool.out_channels, regular.out_channels)
-        norm2, act2 = self._batch_norm(regular.out_channels), self._activation()
-        conv2 = self._conv(regular.out_channels, channels)
-        return GlobalPoolingBlock(name, norm1, act1, regular, gpool, norm_gpool, act_gpool, matmul, norm2, act2, conv2)
-
     def _bottleneck_block(self, channels: int, depth: int) -> BottleneckBlock:
         name = self._stream.name()
         count = self._stream.integer("the number of inner blocks", 0, _MAX_BLOCKS)
-        norm1, act1, conv1 = self._batch_norm(channels), self._activation(), self._conv(channels)
-        blocks = self._blocks(count, conv1.out_channels, depth + 1)
-        norm2, act2 = self._batch_norm(conv1.out_channels), self._activation()
-        conv2 = self._conv(conv1.out_channels, channels)
-        return BottleneckBlock(name, norm1, act1, conv1, blocks, norm2, act2, conv2)
+        first = self._records(BottleneckBlock, _BEFORE_BLOCKS, c=channels)
+        middle = first["conv1"].out_channels
+        blocks = self._blocks(count, middle, depth + 1)
+        last = self._records(BottleneckBlock, _AFTER_BLOCKS, m=middle, c=channels)
+        return BottleneckBlock(name, blocks=blocks, **first, **last)
 
     def _attention_block(self, channels: int) -> AttentionBlock:
         stream = self._stream
@@ -280,13 +288,10 @@ class _Reader:
         v_dim = stream.integer("the width of a value", 1, _MAX_CHANNELS)
         use_rope = stream.flag("useRope")
         learnable = stream.flag("learnableRope")
-        norm = self._transformer_rms_norm(channels)
-        q = self._matmul(channels, heads * q_dim)
-        k = self._matmul(channels, kv_heads * q_dim)
-        v = self._matmul(channels, kv_heads * v_dim)
-        out = self._matmul(heads * v_dim, channels)
+        sizes = {"q": heads * q_dim, "k": kv_heads * q_dim, "v": kv_heads * v_dim, "o": heads * v_dim}
+        records = self._records(AttentionBlock, _ATTENTION, c=channels, **sizes)
         rope = self._rope(kv_heads, q_dim, learnable) if use_rope else None
-        return AttentionBlock(name, heads, kv_heads, q_dim, v_dim, norm, q, k, v, out, rope)
+        return AttentionBlock(name, heads, kv_heads, q_dim, v_dim, rope=rope, **records)
 
     def _rope(self, kv_heads: int, q_dim: int, learnable: bool) -> FloatArray:
         """Read either kind of rotary encoding as rotations [kv_heads, q_dim / 2, (x, y)]."""
@@ -307,35 +312,16 @@ class _Reader:
         name = stream.name()
         self._channels("the trunk's channels", channels)
         hidden = stream.integer("hidden channels", 1, _MAX_CHANNELS)
-        gated = stream.flag("useSwiGLU")
-        norm = self._transformer_rms_norm(channels)
-        w1 = self._matmul(channels, hidden)
-        gate = self._matmul(channels, hidden) if gated else None
-        return FeedForwardBlock(name, norm, w1, gate, self._matmul(hidden, channels))
+        layout = _GATED if stream.flag("useSwiGLU") else _UNGATED
+        return FeedForwardBlock(name, **{"gate": None} | self._records(FeedForwardBlock, layout, c=channels, h=hidden))
 
     # Heads
 
     def _policy_head(self, trunk_channels: int) -> PolicyHead:
-        stream = self._stream
-        stream.name()
-        channels = self._policy_channels()
-        p1 = self._conv(trunk_channels)
-        g1 = self._conv(trunk_channels)
-        pooled = 3 * g1.out_channels
-        norm_g1, act_g1 = self._batch_norm(g1.out_channels), self._activation()
-        matmul = self._matmul(pooled, p1.out_channels)
-        norm_p1, act_p1 = self._batch_norm(p1.out_channels), self._activation()
-        p2 = self._conv(p1.out_channels, channels)
-        bias_pass, act_pass, matmul_pass2 = None, None, None
-        if self._version >= 15:
-            matmul_pass = self._matmul(pooled)
-            bias_pass, act_pass = self._matbias(_out(matmul_pass)), self._activation()
-            matmul_pass2 = self._matmul(_out(matmul_pass), channels)
-        else:
-            matmul_pass = self._matmul(pooled, channels)
-        return PolicyHead(
-            p1, g1, norm_g1, act_g1, matmul, norm_p1, act_p1, p2, matmul_pass, bias_pass, act_pass, matmul_pass2
-        )
+        self._stream.name()
+        sizes = {"c": trunk_channels, "o": self._policy_channels()}
+        passing = _PASS if self._version >= 15 else _OLD_PASS
+        return PolicyHead(**_NO_PASS_LAYER | self._records(PolicyHead, f"{_POLICY}, {passing}", **sizes))
 
     def _policy_channels(self) -> int:
         stream = self._stream
@@ -352,20 +338,18 @@ class _Reader:
         return channels
 
     def _value_head(self, trunk_channels: int) -> ValueHead:
-        stream = self._stream
-        stream.name()
+        self._stream.name()
         if self._version >= 17:
-            stream.zeros(3)
-        v1 = self._conv(trunk_channels)
-        norm_v1, act_v1 = self._batch_norm(v1.out_channels), self._activation()
-        v2 = self._matmul(3 * v1.out_channels)
-        v2_bias, act_v2 = self._matbias(_out(v2)), self._activation()
-        v3, v3_bias = self._matmul(_out(v2), 3), self._matbias(3)
-        misc = 4 if self._version < 9 else 6
-        sv3, sv3_bias = self._matmul(_out(v2), misc), self._matbias(misc)
-        ownership = self._conv(v1.out_channels, 1)
-        return ValueHead(v1, norm_v1, act_v1, v2, v2_bias, act_v2, v3, v3_bias, sv3, sv3_bias, ownership)
+            self._stream.zeros(3)
+        sizes = {"c": trunk_channels, "r": 3, "s": 4 if self._version < 9 else 6, "o": 1}
+        return ValueHead(**self._records(ValueHead, _VALUE, **sizes))
 
 
-def _out(matmul: MatMul) -> int:
-    return int(matmul.weights.shape[1])
+_READERS: dict[str, Callable[..., Any]] = {
+    "Conv": _Reader._conv,
+    "BatchNorm": _Reader._batch_norm,
+    "MatMul": _Reader._matmul,
+    "MatBias": _Reader._matbias,
+    "Activation": _Reader._activation,
+    "RmsNorm": _Reader._transformer_rms_norm,
+}

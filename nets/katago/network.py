@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from yomi.nets.board_size import BoardSize, area_of, sides
+from yomi.nets.metadata import BoardSize, area_of, sides
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
@@ -108,6 +108,10 @@ class RmsNorm:
 class MatMul:
     name: str
     weights: FloatArray  # [in, out]
+
+    @property
+    def out_channels(self) -> int:
+        return int(self.weights.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from yomi.nets.board_size import BoardSize, area_of, recorded_size, sides, size_name
 from yomi.nets.errors import NetworkError
 from yomi.nets.forward_program import Norm
-from yomi.nets.gpu_fusion import quarter_turn
+from yomi.nets.gpu_variants import quarter_turn
 from yomi.nets.graph_builder import GraphBuilder
 from yomi.nets.katago.cpu_program import write_program
 from yomi.nets.katago.file import read_network
@@ -33,7 +32,7 @@ from yomi.nets.katago.network import (
     KataGoNetwork,
 )
 from yomi.nets.katago.outputs import describe
-from yomi.nets.metadata import NetworkInfo
+from yomi.nets.metadata import BoardSize, NetworkInfo, area_of, recorded_size, sides, size_name
 
 MIN_BOARD_SIZE = 2
 MAX_BOARD_SIZE = 37
@@ -204,7 +203,8 @@ class _OnnxBuilder:
     def conv_onto(self, source: _Map, weights: FloatArray, onto: _Map, norm: Norm) -> _Map:
         return self.conv_add(source, weights, onto, norm)  # the norm changes nothing
 
-    def join(self, source: _Map, onto: None, norm: Norm) -> _Map:
+    def join(self, source: _Map, onto: _Map | None, norm: Norm) -> _Map:
+        assert onto is None  # KataGo's networks have no such sums
         graph = self.graph
         self._as_map(source)
         scale, bias, activation = norm

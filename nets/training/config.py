@@ -25,8 +25,8 @@ from typing import Any
 
 from yomi.nets.errors import NetworkError
 from yomi.nets.python_file import is_in_file
-from yomi.nets.settings import OptionError, choice, make_settings, number, option, rows_of
 from yomi.nets.text import parse_toml, read_toml, set_keys
+from yomi.settings import OptionError, choice, make_settings, number, option, rows_of
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 TO_CHECKOUT = "../../"

@@ -170,10 +170,11 @@ def grown(config: Config, growth: Growth, rows: int, least: int = 0) -> Config:
     first = _option(config.kind, options, BLOCKS)
     if (blocks := max(first, least, *(blocks for begin, blocks in growth if rows >= begin))) > first:
         options[BLOCKS] = blocks
-    if config.kind == "go":
-        pooling = _option("go", options, POOLING)
-        if any(index >= blocks for index in pooling):  # of blocks to come
-            options[POOLING] = [index for index in pooling if index < blocks]
+    if POOLING in options:  # it may name blocks to come
+        options[POOLING] = [index for index in options[POOLING] if index < blocks]
+    elif config.kind == "go" and blocks > first:
+        # As a new network's, but no block changes its kind because others follow it.
+        options[POOLING] = [*range(2, first - 1, 2), *range(max(2, first + first % 2), blocks, 2)]
     return replace(config, options=options)
 
 

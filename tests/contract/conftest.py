@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.contract.networks import write_small_network
+from tests.naive.shogi_networks import NetworkShape, write_network
 from yomi.engine.game import Game
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.go.game import new_game
@@ -20,7 +21,6 @@ from yomi.engine.options import Options
 from yomi.engine.players.player import Player
 from yomi.engine.shogi.descriptor import GAME as SHOGI
 from yomi.engine.shogi.game import ShogiGame
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 Make = Callable[..., Any]
 

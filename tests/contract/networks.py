@@ -9,8 +9,7 @@ import numpy as np
 
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.evaluators.devices import parse_device
-from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.network import NetworkEvaluator
+from yomi.engine.evaluators.network import NetworkEvaluator, open_network
 from yomi.engine.go.networks import FORMATS as GO
 from yomi.engine.shogi.networks import FORMATS as SHOGI
 from yomi.nets.dlshogi.network import SIDE
@@ -25,13 +24,13 @@ def write_small_network(folder: Path) -> Path:
 
 
 def load_go(path: Path | str, size: int, device: str = "cpu", *how: Any, **options: Any) -> NetworkEvaluator:
-    """Return an evaluator of a network for Go; see `load`."""
-    return load(GO, path, size, parse_device(device), *how, **options)
+    """Return an evaluator of a network for Go; see `FileFormat.load`."""
+    return open_network(GO, path, size).load(parse_device(device), *how, **options)
 
 
 def load_shogi(path: Path | str, device: str = "cpu", *how: Any, **options: Any) -> NetworkEvaluator:
-    """Return an evaluator of a network for shogi; see `load`."""
-    return load(SHOGI, path, SIDE, parse_device(device), *how, **options)
+    """Return an evaluator of a network for shogi; see `FileFormat.load`."""
+    return open_network(SHOGI, path, SIDE).load(parse_device(device), *how, **options)
 
 
 def raw_shogi(evaluator: NetworkEvaluator, planes: np.ndarray, extras: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

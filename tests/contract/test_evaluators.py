@@ -29,7 +29,7 @@ from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import LEAD, STDEV, VALUE, Batch
 from yomi.native.tree.buffers import make_batch
 from yomi.nets.katago.write import write_network
-from yomi.nets.load import prepare
+from yomi.nets.load import open_file, prepare
 
 SIZE = 9
 LINE = "E5 C4 G6 E3 D3 F4 D4 pass E4"
@@ -258,7 +258,7 @@ def _fixed(model: onnx.ModelProto) -> onnx.ModelProto:
 def test_go_files_with_other_inputs_are_refused_when_they_are_loaded(
     change: Callable[[onnx.ModelProto], onnx.ModelProto], found: str, tmp_path: Path
 ) -> None:
-    made, _ = prepare(write_small_network(tmp_path), SIZE, tmp_path / "cache")
+    made, _ = prepare(open_file(write_small_network(tmp_path)), SIZE, tmp_path / "cache")
     path = tmp_path / "other.onnx"
     onnx.save(change(onnx.load(made)), path)
     with pytest.raises(EvaluatorError, match=f"other.onnx: {found}, expected float32 for batches of any size"):

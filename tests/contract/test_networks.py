@@ -14,12 +14,12 @@ import pytest
 
 from tests.contract.networks import write_small_network
 from tests.contract.partial_networks import write_aya_policy, write_aya_value, write_cosumi
+from tests.naive.shogi_networks import NetworkShape, write_network
 from yomi.bench.measure import make_job
 from yomi.engine.evaluators.backends import GpuBackend
 from yomi.engine.evaluators.base import UnsupportedError
 from yomi.engine.evaluators.devices import CPU
-from yomi.engine.evaluators.load import load, made
-from yomi.engine.evaluators.network import Format, NetworkEvaluator, recognise
+from yomi.engine.evaluators.network import Format, NetworkEvaluator, open_network
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.go.networks import FORMATS as GO
@@ -30,7 +30,6 @@ from yomi.engine.search.types import Limits
 from yomi.engine.shogi.networks import FORMATS as SHOGI
 from yomi.engine.shogi.players.setup import shogi_subject
 from yomi.native.tree.arrays import VALUE, Batch
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.dlshogi.network import ShogiForm
 
 SIZE = 9
@@ -79,12 +78,13 @@ def network(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     path = case.write(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YOMI_CACHE_DIR", str(folder / "cache"))
-        reference = load(case.formats, path, SIZE, CPU, "onnx")
+        file = open_network(case.formats, path, SIZE)
+        reference = file.load(CPU, "onnx")
         if backend == "native" and not case.is_native:
             with pytest.raises(UnsupportedError, match="expected backend onnx"):
-                load(case.formats, path, SIZE, CPU, "native")
+                file.load(CPU, "native")
             pytest.skip("our own kernels do not compute it")
-        evaluator = on_gpu(case.formats, path) if backend == "gpu" else load(case.formats, path, SIZE, CPU, backend)
+        evaluator = on_gpu(case.formats, path) if backend == "gpu" else file.load(CPU, backend)
         subject = shogi_subject(evaluator.spec) if case.formats is SHOGI else go_subject(SIZE)
         yield Network(evaluator, reference, replace(subject, spec=evaluator.spec), backend)
         evaluator.close()
@@ -93,8 +93,8 @@ def network(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def on_gpu(formats: Sequence[type[Format]], path: Path) -> NetworkEvaluator:
     """Return what runs on GPUs, here on the processor."""
-    form = recognise(formats, path, SIZE)
-    return made(form, GpuBackend(form, CPU, batch_size=4, precision="fp32"))
+    form = open_network(formats, path, SIZE)
+    return form.load_on(GpuBackend(form, CPU, batch_size=4, precision="fp32"))
 
 
 def batches_of(evaluator: NetworkEvaluator, subject: BenchmarkPositions) -> list[Batch]:

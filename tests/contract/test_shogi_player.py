@@ -11,6 +11,7 @@ import pytest
 from tests.contract.conftest import SHOGI, Make
 from tests.fakes.books import write_yaneuraou
 from tests.fakes.evaluators import FaultyEvaluator, ScriptedEvaluator
+from tests.naive.shogi_networks import NetworkShape, write_network
 from tests.waiting import in_background, wait_until
 from yomi.engine.clock import Clock
 from yomi.engine.color import BLACK, WHITE
@@ -25,7 +26,6 @@ from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import STARTPOS, parse_sfen
 from yomi.engine.shogi.players.setup import LOADED
 from yomi.engine.shogi.usi.session import SHOWN_LOGS
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"
 """Black mates by G*5b."""

@@ -22,6 +22,8 @@ from tests.fakes.books import write_apery, write_yaneuraou, write_ybb
 from tests.fuzz.harness import Files, Reader
 from tests.naive import nnue
 from tests.naive.katago_networks import RandomNetworks
+from tests.naive.shogi_networks import NetworkShape
+from tests.naive.shogi_networks import write_network as write_shogi
 from yomi.bench.beside_cshogi import ProblemError, read_problems
 from yomi.bench.choices import ChoicesError, Sayings
 from yomi.bench.levels import LevelsError, read_pairings
@@ -34,8 +36,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.datasets.making import sgf_texts
 from yomi.engine.evaluators import program_cache
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.network import recognise
+from yomi.engine.evaluators.network import open_network
 from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.networks import FORMATS as GO_FORMATS
 from yomi.engine.go.networks import make_program
@@ -62,13 +63,13 @@ from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordErr
 from yomi.nets.arrays import read_npz
 from yomi.nets.data.katago_rows import from_katago, to_katago
 from yomi.nets.data.shards import Manifest, begin_dataset, check_shard, open_dataset, shard_name, widths, write_shard
-from yomi.nets.dlshogi import definition
+from yomi.nets.dlshogi import random_network
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import source_digest
 from yomi.nets.gpu_variants import Variant, make_variant
 from yomi.nets.katago.outputs import describe
 from yomi.nets.katago.write import write_network
-from yomi.nets.load import NetworkInfo, prepare
+from yomi.nets.load import NetworkInfo, open_file, prepare
 from yomi.nets.metadata import feature_set
 from yomi.nets.nnue import FEATURES, WIDTH_STEP, Architecture, read_nnue
 from yomi.nets.sparse import HIDDEN, LAST, read_info, read_sparse, write_sparse
@@ -114,17 +115,17 @@ def _katago_files() -> Files:
 
 def _read_katago(path: Path) -> None:
     net.facts(path)
-    form = recognise(GO_FORMATS, path, SIZE)
+    form = open_network(GO_FORMATS, path, SIZE)
     form.program("fp32", keep=False)
 
 
 def _onnx_files() -> Files:
     def write(folder: Path) -> None:
-        with mock.patch.object(definition, "_HIDDEN", 1):
-            definition.write_network(folder / "net.onnx", definition.NetworkShape(1, 4))
-            swish = definition.NetworkShape(1, 4, activation="swish", half=True, squeeze=2, folded=False)
-            definition.write_network(folder / "half.onnx", swish)
-            definition.write_network(folder / "integers.onnx", definition.NetworkShape(0, 1))
+        with mock.patch.object(random_network, "HIDDEN", 1):
+            write_shogi(folder / "net.onnx", NetworkShape(1, 4))
+            swish = NetworkShape(1, 4, activation="swish", half=True, squeeze=2, folded=False)
+            write_shogi(folder / "half.onnx", swish)
+            write_shogi(folder / "integers.onnx", NetworkShape(0, 1))
             model = onnx.load(folder / "integers.onnx")
             for name, data in (("int32", "int32_data"), ("int64", "int64_data"), ("int8", "int32_data")):
                 tensor = onnx.TensorProto(name=name, dims=[3], data_type=onnx.TensorProto.DataType.Value(name.upper()))
@@ -137,13 +138,13 @@ def _onnx_files() -> Files:
 
 def _read_shogi_onnx(path: Path) -> None:
     net.facts(path)
-    load(SHOGI_FORMATS, path, 9, backend="native").close()
+    open_network(SHOGI_FORMATS, path, 9).load(backend="native").close()
 
 
 def _go_onnx_files() -> Files:
     def write(folder: Path) -> None:
         (folder / "net.bin").write_bytes(write_network(RandomNetworks(11).network(["ordinary"], channels=2)))
-        target, _ = prepare(folder / "net.bin", SIZE, folder / "cache")
+        target, _ = prepare(open_file(folder / "net.bin"), SIZE, folder / "cache")
         shutil.copy(target, folder / "net.onnx")
         shutil.rmtree(folder / "cache")
         (folder / "net.bin").unlink()
@@ -154,20 +155,20 @@ def _go_onnx_files() -> Files:
 def _read_go_onnx(path: Path) -> None:
     net.facts(path)
     source_digest(path)
-    recognise(GO_FORMATS, path, SIZE).onnx_file()
+    open_network(GO_FORMATS, path, SIZE).onnx_file()
 
 
 def _converted_files() -> Files:
     def write(folder: Path) -> None:
         (folder / "net.bin").write_bytes(write_network(RandomNetworks(11).network(["ordinary"], channels=2)))
-        prepare(folder / "net.bin", SIZE, folder / "cache")
+        prepare(open_file(folder / "net.bin"), SIZE, folder / "cache")
 
     return _written(write)
 
 
 def _read_converted(path: Path) -> None:
     folder = path.parent if path.name == "net.bin" else path.parents[2]
-    prepare(folder / "net.bin", SIZE, folder / "cache")
+    prepare(open_file(folder / "net.bin"), SIZE, folder / "cache")
 
 
 def _sparse_files() -> Files:
@@ -198,7 +199,7 @@ def _read_sparse_network(path: Path) -> None:
     read_info(path)
     net.facts(path)
     with contextlib.suppress(NetworkError):  # a tiny network has not the rows that shogi has
-        recognise(SHOGI_FORMATS, path, 9)
+        open_network(SHOGI_FORMATS, path, 9)
 
 
 def _nnue_files() -> Files:
@@ -210,7 +211,7 @@ def _nnue_files() -> Files:
 def _read_nnue_file(path: Path) -> None:
     read_nnue(path)
     net.facts(path)
-    recognise(SHOGI_FORMATS, path, 9)
+    open_network(SHOGI_FORMATS, path, 9)
 
 
 def _variant_files() -> Files:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.shared_data import shared_path
 from yomi.nets.katago.outputs import Outputs, RawOutputs, has_no_result, post_process
-from yomi.nets.load import prepare
+from yomi.nets.load import open_file, prepare
 from yomi.nets.metadata import NetworkInfo
 
 
@@ -32,7 +32,7 @@ def reference(name: str) -> list[dict[str, Any]]:
 
 @functools.cache
 def session(network: str, size: int, cache: Path) -> tuple[onnxruntime.InferenceSession, NetworkInfo]:
-    path, info = prepare(shared_path("data", "katago", f"{network}.bin.gz"), size, cache)
+    path, info = prepare(open_file(shared_path("data", "katago", f"{network}.bin.gz")), size, cache)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]), info

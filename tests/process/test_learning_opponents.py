@@ -29,7 +29,7 @@ from yomi.engine.matches.duel import LearningMatch, play_match
 from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION
 from yomi.engine.registry import GAMES
-from yomi.nets.settings import OptionError, make_settings
+from yomi.settings import OptionError, make_settings
 
 pytestmark = pytest.mark.slow
 

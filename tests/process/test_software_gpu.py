@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.contract.networks import write_small_network
+from tests.naive.shogi_networks import NetworkShape, write_network
 from tests.process.gtp_process import GtpProcess
 from tests.process.usi_process import UsiProcess
 from yomi.engine.evaluators.devices import find_fault
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ ENGINE = f"""{HELP}
     yomi.engine.cli.parser
     yomi.engine.datasets yomi.engine.default_network yomi.engine.game yomi.engine.levels yomi.engine.machine
     yomi.engine.options yomi.engine.protocols.session yomi.engine.records yomi.engine.screen
-    yomi.nets yomi.nets.errors yomi.nets.installation yomi.nets.models yomi.nets.settings
+    yomi.nets yomi.nets.errors yomi.nets.installation yomi.nets.models yomi.settings
 """
 USI = f"""{ENGINE}
     yomi.engine.shogi yomi.engine.shogi.descriptor yomi.engine.shogi.usi yomi.engine.shogi.usi.codec

@@ -9,9 +9,9 @@ import pytest
 
 import yomi
 from tests.fakes.player import FakePlayer
+from tests.naive.shogi_networks import NetworkShape, write_network
 from yomi.engine.game import Game, Say
 from yomi.engine.options import Options
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import pytest
 
 from tests.naive.nnue import random_tensors
 from tests.naive.shogi_exchange import gain
+from tests.unit.nnue_values import value_of
 from tests.unit.shogi_boards import walk
 from yomi.engine.records import CENTIPAWNS, usi_centipawns
 from yomi.engine.search.settings import SearchSettings
@@ -39,7 +40,7 @@ from yomi.native.shogi.movegen import generate, generate_captures, generate_quie
 from yomi.native.shogi.nnue import make_inputs
 from yomi.native.shogi.position import MAX_MOVES, POSITION_DTYPE
 from yomi.native.shogi.spec import shogi_spec
-from yomi.native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of, value_of
+from yomi.native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of
 from yomi.nets.nnue import FEATURES, Architecture
 
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"

@@ -18,16 +18,16 @@ import pytest
 
 from tests.contract.networks import write_small_network
 from tests.fakes.gpu_driver import RecordingDriver
-from yomi.bench import cli, gpu, gpu_fault, gpu_proofs
+from tests.naive.shogi_networks import NetworkShape, write_network
+from yomi.bench import cli, gpu, gpu_proofs
 from yomi.bench.go_network import write_go_network
 from yomi.engine.evaluators import devices, onnx_session
 from yomi.engine.evaluators.base import EvaluatorError, Fault
 from yomi.engine.evaluators.devices import CPU, Device, Gpu
 from yomi.engine.options import Options
 from yomi.engine.registry import GO, SHOGI
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.gpu_variants import variant_file
-from yomi.nets.load import prepare
+from yomi.nets.load import open_file, prepare
 
 CUDA = Device("cuda")
 
@@ -47,8 +47,7 @@ def processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[
     for module in (gpu, gpu_proofs):
         monkeypatch.setattr(module, "default_network", nets.__getitem__)
     show_gpus(monkeypatch)
-    for other in (gpu_proofs, gpu_fault):
-        monkeypatch.setattr(other, "CudaDriver", lambda number: RecordingDriver(number, log))
+    monkeypatch.setattr(gpu_proofs, "CudaDriver", lambda number: RecordingDriver(number, log))
     monkeypatch.setattr(gpu_proofs, "ROWS", 4)
     monkeypatch.setattr(gpu_proofs, "POSITIONS", 12)
     monkeypatch.setattr(gpu_proofs, "BATCHES", 3)
@@ -79,7 +78,7 @@ def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 def test_networks_of_a_size(tmp_path: Path) -> None:
     path = write_go_network(tmp_path / "net.onnx", 9, 2, 16)
-    found, info = prepare(path, 9)
+    found, info = prepare(open_file(path), 9)
     assert found == path
     assert (info.game, info.board_size) == ("go", 9)
     session = onnx_session.make_session(path)
@@ -194,7 +193,7 @@ def test_workers_are_stopped_and_every_batch_comes_back_right(processor: Any, mo
 
 @pytest.mark.parametrize("is_lost", [True, False])
 def test_the_deliberate_fault_gives_the_gpu_up(processor: Any, monkeypatch: pytest.MonkeyPatch, is_lost: bool) -> None:
-    assert gpu_fault.main(0) == 1  # nothing happens
+    assert gpu_proofs.fail(0) == 1  # nothing happens
     processor.clear()
 
     def broken(number: int) -> RecordingDriver:
@@ -202,8 +201,8 @@ def test_the_deliberate_fault_gives_the_gpu_up(processor: Any, monkeypatch: pyte
         driver.is_broken, driver.is_lost = not is_lost, is_lost
         return driver
 
-    monkeypatch.setattr(gpu_fault, "CudaDriver", broken)
-    assert gpu_fault.main(0) == 0
+    monkeypatch.setattr(gpu_proofs, "CudaDriver", broken)
+    assert gpu_proofs.fail(0) == 0
     opened = [name for name, _, _ in processor if name == "push"]
     assert len(opened) == (1 if is_lost else 3)
 

@@ -20,7 +20,7 @@ from yomi.nets.gpu_variants import Variant, make_variant  # noqa: E402
 from yomi.nets.katago.file import parse_network, read_network  # noqa: E402
 from yomi.nets.katago.network import Activation  # noqa: E402
 from yomi.nets.katago.write import write_network  # noqa: E402
-from yomi.nets.load import NetworkKind, open_file, prepare_shogi  # noqa: E402
+from yomi.nets.load import NetworkKind, open_file  # noqa: E402
 from yomi.nets.metadata import NetworkInfo, feature_set  # noqa: E402
 
 COUNTS = [
@@ -165,7 +165,7 @@ def test_a_shogi_network_plays_as_it_was_trained(activation: str, extras: int, b
     path = tmp_path / "net.onnx"
     export = export_by_torch if by_torch else export_onnx
     path.write_bytes(export(network, "small", {"recipe": "test"}).SerializeToString())
-    assert prepare_shogi(path)[1].training == {"recipe": "test"}
+    assert open_file(path).describe().training == {"recipe": "test"}
     planes, globals_ = inputs_of(network, 5, 9)
     expected = outputs_of(network, planes, globals_)
     for backend in ("native", "onnx"):

@@ -27,7 +27,7 @@ from yomi.nets.katago.cpu_program import unsupported
 from yomi.nets.katago.network import Activation, Conv, KataGoNetwork
 from yomi.nets.katago.outputs import RawOutputs, describe
 from yomi.nets.katago.write import write_network
-from yomi.nets.load import NetworkKind
+from yomi.nets.load import NetworkFile, NetworkKind
 
 narrow = pytest.mark.parametrize(
     "precision",
@@ -331,7 +331,7 @@ def test_choice_of_tiles() -> None:
 def evaluator(network: KataGoNetwork, size: int, precision: str = "fp32") -> NetworkEvaluator:
     program = make_program(network, size, precision)
     info = describe(network, size, "random.bin.gz", "")
-    form = KataGo(Path(info.source_file), NetworkKind.KATAGO, size).described(info)
+    form = KataGo(NetworkFile(Path(info.source_file), NetworkKind.KATAGO), size).described(info)
     return NetworkEvaluator(form, NativeBackend(program, form))
 
 

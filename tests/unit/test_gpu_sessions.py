@@ -18,6 +18,7 @@ from onnxruntime.transformers import float16
 
 from tests.fakes.cuda_driver import FakeDriver
 from tests.fakes.plugins import forget
+from tests.naive.shogi_networks import NetworkShape, write_network
 from yomi.engine.evaluators import cuda, devices, onnx_session
 from yomi.engine.evaluators.backends import fill
 from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError
@@ -29,7 +30,6 @@ from yomi.engine.go.networks import default_rows
 from yomi.engine.options import Options
 from yomi.engine.shogi.players.setup import make_queue
 from yomi.native.packing import pack, packed_bytes
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.errors import NetworkError
 from yomi.nets.gpu_variants import Variant, make_variant, variant_file
 from yomi.nets.installation import extra_command

@@ -12,18 +12,19 @@ from yomi.engine.learning.settings import LearnSettings, parse_growth  # noqa: E
 from yomi.nets.definitions.catalog import make  # noqa: E402
 from yomi.nets.errors import NetworkError  # noqa: E402
 from yomi.nets.metadata import feature_set  # noqa: E402
-from yomi.nets.settings import OptionError, make_settings  # noqa: E402
 from yomi.nets.training.generations import (  # noqa: E402
     Generations,
     check_growth,
     grow,
 )
 from yomi.nets.training.weights import load_checkpoint  # noqa: E402
+from yomi.settings import OptionError, make_settings  # noqa: E402
 
 GO = {"channels": 8, "pooled": 4, "pooling_blocks": [0, 2], "head": 4, "hidden": 8, "kernel": 3}
 SMALL: list[tuple[str, dict[str, Any]]] = [
     ("go", GO),
     ("go", {**GO, "norm": "batch", "activation": "mish"}),
+    ("go", {key: value for key, value in GO.items() if key != "pooling_blocks"}),
     ("dlshogi-resnet", {"channels": 8}),
     ("alphazero-shogi", {"filters": 8}),
 ]
@@ -44,7 +45,7 @@ class Run:
         self.said: list[str] = []
 
     def blocks(self, count: int) -> dict[str, Any]:
-        pooling = [index for index in self.options.get("pooling_blocks", []) if index < count]
+        pooling = [index for index in self.options.get("pooling_blocks", [2]) if index < count]
         return {"blocks": count, **({"pooling_blocks": pooling} if self.kind == "go" else {})}
 
     def learner(self, growth: Any = GROWTH) -> Generations:

@@ -20,7 +20,7 @@ from yomi.engine.evaluators.devices import find_package_fault
 from yomi.nets import installation
 from yomi.nets.errors import NetworkError
 from yomi.nets.installation import extra_command, missing_line, pip_command
-from yomi.nets.load import prepare
+from yomi.nets.load import open_file, prepare
 from yomi.nets.models import default_network
 
 ROOT = Path(__file__).parents[2]
@@ -97,7 +97,7 @@ def test_what_needs_onnxruntime_says_so(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_needs_onnx_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(NetworkError, match="conversion to ONNX needs onnx, which is not installed: "):
-        prepare(default_network("go"), 9, tmp_path)
+        prepare(open_file(default_network("go")), 9, tmp_path)
 
 
 def test_a_gpu_needs_one_command_where_no_onnxruntime_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from yomi.engine.matches.duel import DuelScore
 from yomi.engine.options import Options
 from yomi.engine.registry import GAMES
 from yomi.nets.files import write_atomically
-from yomi.nets.settings import make_settings
+from yomi.settings import make_settings
 
 ROWS = 30
 PLAYED = DuelScore(3, 1, 2, (0, 1, 1, 1, 0))

@@ -15,7 +15,7 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.learning.settings import LearnSettings, learn_settings, training_tables
 from yomi.engine.options import Options
-from yomi.nets.settings import OptionError, make_settings
+from yomi.settings import OptionError, make_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 

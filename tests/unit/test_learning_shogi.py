@@ -22,7 +22,7 @@ from yomi.engine.shogi.records.record import GameRecord
 from yomi.engine.shogi.selfplay import LearnableShogi
 from yomi.nets.data.shards import open_dataset
 from yomi.nets.files import write_atomically
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 OPENINGS = """\
 startpos moves 7g7f 3c3d 2g2f

@@ -18,7 +18,7 @@ from yomi.engine.matches.duel import DuelScore, LearningMatch, play_match
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 from yomi.engine.registry import GAMES
-from yomi.nets.settings import make_settings
+from yomi.settings import make_settings
 
 pytestmark = pytest.mark.slow
 

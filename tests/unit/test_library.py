@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import yomi
+from tests.naive.shogi_networks import NetworkShape, ShogiForm, write_network
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.search.types import Limits
 from yomi.errors import ClosedError
-from yomi.nets.dlshogi.definition import NetworkShape, ShogiForm, write_network
 from yomi.nets.errors import NetworkError
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 SHORT = yomi.Limit(visits=20)
 

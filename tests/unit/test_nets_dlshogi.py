@@ -12,16 +12,16 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.contract.networks import load_go, load_shogi, raw_shogi
+from tests.naive.shogi_networks import NetworkShape, make_model, write_network
 from yomi.engine.cli.net import facts
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.nets.dlshogi.definition import NetworkShape, make_model, write_network
 from yomi.nets.dlshogi.network import AREA, ShogiForm, read_settings
 from yomi.nets.errors import NetworkError
 from yomi.nets.gpu_variants import Variant, variant_file
 from yomi.nets.graph_builder import GraphBuilder
-from yomi.nets.load import NetworkKind, open_file, prepare, prepare_shogi
-from yomi.nets.onnx_graph import read_onnx_graph
-from yomi.nets.onnx_header import data_files
+from yomi.nets.load import NetworkKind, open_file, prepare
+from yomi.nets.models import default_network
+from yomi.nets.onnx_file import data_files, read_onnx_graph
 
 SMALL = NetworkShape(blocks=2, channels=16)
 KINDS = {
@@ -45,7 +45,9 @@ def random_inputs(shape: NetworkShape, rows: int) -> tuple[np.ndarray, np.ndarra
 def test_files_are_recognised_by_themselves(kind: str, tmp_path: Path) -> None:
     shape = KINDS[kind]
     path = write_network(tmp_path / "weights.bin", shape)
-    network, info = prepare_shogi(path)
+    file = open_file(path)
+    network, info = file.shogi, file.describe()
+    assert network is not None
     alphazero = shape.form is ShogiForm.ALPHAZERO
     assert open_file(path).kind is (NetworkKind.ALPHAZERO_SHOGI if alphazero else NetworkKind.DLSHOGI)
     assert network.form is shape.form
@@ -55,7 +57,7 @@ def test_files_are_recognised_by_themselves(kind: str, tmp_path: Path) -> None:
     assert (info.game, info.board_size, info.name) == ("shogi", 9, "weights.bin")
     assert info.feature_set == ("alphazero-shogi-45" if alphazero else f"dlshogi-62-{shape.extras}")
     with pytest.raises(NetworkError, match="a network for shogi found, expected one for Go"):
-        prepare(path, 9)
+        prepare(open_file(path), 9)
     told = dict(facts(path))
     assert (told["kind"], told["game"]) == (open_file(path).kind.value, "shogi")
     assert (told["blocks"], told["channels"]) == (str(shape.blocks), "16")
@@ -193,16 +195,13 @@ def test_half_precision_inside_and_float32_outside(backend: str, tmp_path: Path)
         assert found == pytest.approx(expected, abs=1e-2)
 
 
-def test_unknown_backend(tmp_path: Path) -> None:
+def test_unknown_backend_and_precision() -> None:
+    net = default_network("shogi")
     with pytest.raises(EvaluatorError, match="backend cuda found for device cpu, expected auto or native or onnx"):
-        load_shogi(tmp_path / "net.onnx", backend="cuda")
-
-
-def test_unknown_precision(tmp_path: Path) -> None:
-    with pytest.raises(
-        EvaluatorError, match="precision int4 found for device cpu and backend auto, expected auto or fp32 or int16"
-    ):
-        load_shogi(tmp_path / "net.onnx", precision="int4")
+        load_shogi(net, backend="cuda")
+    message = "precision int4 found for device cpu and backend auto, expected auto or fp32 or int16"
+    with pytest.raises(EvaluatorError, match=message):
+        load_shogi(net, precision="int4")
 
 
 def foreign(path: Path, inputs: dict[str, list[int | str]], outputs: dict[str, list[int | str]], kind: int) -> Path:
@@ -221,7 +220,7 @@ def test_networks_of_other_shapes_are_refused_in_one_line(tmp_path: Path) -> Non
     def refused(inputs: dict[str, list[int | str]], message: str, kind: int = TensorProto.FLOAT) -> None:
         path = foreign(tmp_path / "x.onnx", inputs, OUTPUTS, kind)
         with pytest.raises(NetworkError, match=message) as caught:
-            prepare_shogi(path)
+            open_file(path)
         assert str(caught.value).startswith(str(path))
         assert "\n" not in str(caught.value)
 
@@ -233,7 +232,9 @@ def test_networks_of_other_shapes_are_refused_in_one_line(tmp_path: Path) -> Non
     refused({"spatial": ["N", 45, 9, 9]}, "an ONNX file with inputs spatial and outputs output_policy, output_value")
     # the names are the exporter's business
     renamed = {"board": good["input1"], "hands": good["input2"]}
-    assert prepare_shogi(foreign(tmp_path / "y.onnx", renamed, OUTPUTS, TensorProto.FLOAT))[0].extras == 57
+    network = open_file(foreign(tmp_path / "y.onnx", renamed, OUTPUTS, TensorProto.FLOAT)).shogi
+    assert network is not None
+    assert network.extras == 57
 
 
 def test_games_are_not_mixed_up(tmp_path: Path) -> None:
@@ -435,16 +436,16 @@ def test_weights_of_unusual_types_go_to_onnxruntime(tmp_path: Path) -> None:
 
 def test_weights_in_other_files_count_for_the_digest(tmp_path: Path) -> None:
     path, data, cache = write_apart(tmp_path / "net.onnx"), tmp_path / "net.data", tmp_path / "cache"
-    network, before = prepare_shogi(path)
-    variant = Variant(packed=(network.board.name,))
+    before = open_file(path).describe()
+    variant = Variant(packed=("input1",))
     files = [variant_file(path, each, cache) for each in (variant, Variant())]
     (np.fromfile(data, np.float32) * 0.5).tofile(data)
-    assert prepare_shogi(path)[1].source_sha256 != before.source_sha256
+    assert open_file(path).describe().source_sha256 != before.source_sha256
     assert variant_file(path, variant, cache) != files[0]
     assert all(not data_files(file) and file.parent == cache / "nets" for file in files)
     data.unlink()
     with pytest.raises(NetworkError, match=r"net.onnx: weights in 'net.data' found, expected a file in the folder"):
-        prepare_shogi(path)
+        open_file(path).describe()
 
 
 @pytest.mark.parametrize("name", ["../net.data", "/dev/zero"])

@@ -23,10 +23,10 @@ from yomi.nets import files as files_module
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import atomic_writer, default_cache_dir, naming, write_atomically
 from yomi.nets.katago.write import write_network
-from yomi.nets.load import NetworkKind, open_file, prepare, prepare_shogi
+from yomi.nets.load import NetworkKind, open_file, prepare
 from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, NetworkInfo
 from yomi.nets.models import default_network
-from yomi.nets.onnx_header import read_onnx_header
+from yomi.nets.onnx_file import read_onnx_header
 
 
 @pytest.fixture
@@ -46,55 +46,55 @@ def foreign_onnx(path: Path, outputs: list[str]) -> Path:
 
 def test_converts_once_then_reads_the_cache(network_file: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    path, info = prepare(network_file, 9, cache)
+    path, info = prepare(open_file(network_file), 9, cache)
     assert path.parent == cache / "nets"
     assert path.name == f"{info.source_sha256[:16]}-{KATAGO_CONVERTER_VERSION}-9.onnx"
     assert (info.game, info.board_size, info.feature_set) == ("go", 9, "katago-v7")
     assert (info.name, info.model_version, info.policy_channels, info.misc_channels) == ("random-net", 15, 2, 6)
     assert info.scales["lead"] == 16.0
     before = path.stat().st_mtime_ns
-    assert prepare(network_file, 9, cache) == (path, info)
+    assert prepare(open_file(network_file), 9, cache) == (path, info)
     assert path.stat().st_mtime_ns == before
-    assert prepare(network_file, 13, cache)[0] != path
+    assert prepare(open_file(network_file), 13, cache)[0] != path
     assert len(list(path.parent.iterdir())) == 4
 
 
 def test_human_networks_have_no_optimism(tmp_path: Path) -> None:
     path = tmp_path / "human.bin"
     path.write_bytes(write_network(RandomNetworks(15).network(["ordinary"], meta=True)))
-    assert prepare(path, 5, tmp_path / "cache")[1].policy_channels == 1
+    assert prepare(open_file(path), 5, tmp_path / "cache")[1].policy_channels == 1
 
 
 def test_the_onnx_file_says_the_same_and_can_be_given_itself(network_file: Path, tmp_path: Path) -> None:
-    path, info = prepare(network_file, 9, tmp_path)
+    path, info = prepare(open_file(network_file), 9, tmp_path)
     assert open_file(path).kind is NetworkKind.YOMI_ONNX
-    assert prepare(path, 9, tmp_path / "other") == (path, info)
+    assert prepare(open_file(path), 9, tmp_path / "other") == (path, info)
     assert not (tmp_path / "other").exists()
     header = read_onnx_header(path)
     assert header is not None
     assert header.inputs == ("spatial", "global")
     assert set(header.outputs) == {"policy", "value", "misc", "ownership"}
     with pytest.raises(NetworkError, match="made for boards of size 9, expected size 19"):
-        prepare(path, 19)
+        prepare(open_file(path), 19)
 
 
 @pytest.mark.parametrize("name", ["one.onnx", "two.onnx"])
 def test_a_file_that_was_made_of_no_other_is_its_own_source(name: str, network_file: Path, tmp_path: Path) -> None:
-    converted, info = prepare(network_file, 9, tmp_path)
+    converted, info = prepare(open_file(network_file), 9, tmp_path)
     model = onnx.load(converted)
     own = dataclasses.replace(info, name=name, source_file="", source_sha256="")
     helper.set_model_props(model, own.to_props())
     path = tmp_path / name
     onnx.save(model, path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert prepare(path, 9)[1] == dataclasses.replace(own, source_file=name, source_sha256=digest)
+    assert prepare(open_file(path), 9)[1] == dataclasses.replace(own, source_file=name, source_sha256=digest)
     told = dict(facts(path))
     assert (told["source file"], told["source sha256"]) == (name, digest)
 
 
 def test_the_same_for_shogi() -> None:
     path = default_network("shogi")
-    info = prepare_shogi(path)[1]
+    info = open_file(path).describe()
     assert info.source_file == path.name
     assert info.source_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -105,7 +105,7 @@ def test_the_same_for_shogi() -> None:
 def test_damaged_entries_are_made_again(
     network_file: Path, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path, info = prepare(network_file, 9, tmp_path)
+    path, info = prepare(open_file(network_file), 9, tmp_path)
     content, sidecar = path.read_bytes(), path.with_suffix(".json")
     if damage == "onnx":
         path.write_bytes(content[:-100] + bytes(100))
@@ -126,7 +126,7 @@ def test_damaged_entries_are_made_again(
     else:
         sidecar.unlink()
     with caplog.at_level(logging.WARNING):
-        assert prepare(network_file, 9, tmp_path) == (path, info)
+        assert prepare(open_file(network_file), 9, tmp_path) == (path, info)
     assert path.read_bytes() == content
     assert ("damaged" in caplog.text) == ("lost" not in damage)
 
@@ -138,7 +138,7 @@ def test_an_unwritable_cache_gives_a_warning_and_a_temporary_folder(
     blocked = tmp_path / "blocked"
     blocked.write_text("")
     monkeypatch.setattr(files_module.tempfile, "gettempdir", lambda: str(tmp_path))
-    path, info = prepare(network_file, 9, blocked)
+    path, info = prepare(open_file(network_file), 9, blocked)
     assert path.is_file()
     assert blocked not in path.parents
     assert info.board_size == 9
@@ -171,12 +171,12 @@ def test_a_relative_cache_folder_stays_where_it_is(
 
 
 def test_a_warm_start_imports_neither_onnx_nor_onnxruntime(network_file: Path, tmp_path: Path) -> None:
-    prepare(network_file, 9, tmp_path)
+    prepare(open_file(network_file), 9, tmp_path)
     code = (
         "import sys, yomi.nets\n"
         "assert 'numpy' not in sys.modules\n"
-        "from yomi.nets.load import prepare\n"
-        f"prepare({str(network_file)!r}, 9, {str(tmp_path)!r})\n"
+        "from yomi.nets.load import open_file, prepare\n"
+        f"prepare(open_file({str(network_file)!r}), 9, {str(tmp_path)!r})\n"
         "print([name for name in ('onnx', 'onnxruntime') if name in sys.modules])\n"
     )
     root = Path(__file__).parents[2]
@@ -224,15 +224,15 @@ def test_foreign_onnx_files_are_refused(tmp_path: Path) -> None:
 
 def test_broken_networks_and_sizes_are_refused(network_file: Path, tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match="board size 99 found, expected 2 to 37"):
-        prepare(network_file, 99, tmp_path)
+        prepare(open_file(network_file), 99, tmp_path)
     content = network_file.read_bytes()
     network_file.write_bytes(content[: len(content) // 2])
     with pytest.raises(NetworkError, match="truncated"):
-        prepare(network_file, 9, tmp_path)
+        prepare(open_file(network_file), 9, tmp_path)
 
 
 def test_onnx_header_of_cut_files_is_none_or_short(network_file: Path, tmp_path: Path) -> None:
-    content = prepare(network_file, 9, tmp_path)[0].read_bytes()
+    content = prepare(open_file(network_file), 9, tmp_path)[0].read_bytes()
     path = tmp_path / "cut.onnx"
     for cut in range(1, len(content), max(1, len(content) // 200)):
         path.write_bytes(content[:cut])
@@ -249,7 +249,7 @@ def test_onnx_header_of_cut_files_is_none_or_short(network_file: Path, tmp_path:
     ],
 )
 def test_metadata_is_checked(network_file: Path, tmp_path: Path, change: dict[str, object], message: str) -> None:
-    info = prepare(network_file, 9, tmp_path)[1]
+    info = prepare(open_file(network_file), 9, tmp_path)[1]
     assert NetworkInfo.from_json(info.to_json()) == info
     assert NetworkInfo.from_props(info.to_props()) == info
     with pytest.raises(NetworkError, match=message):
@@ -284,7 +284,7 @@ def test_a_network_for_shogi_is_none_for_go_whatever_the_size(network_file: Path
     path = Path(str(resources.files("yomi.nets.models") / "yomi-shogi-6x64.onnx"))
     for size in (9, 19):
         with pytest.raises(NetworkError, match=r"a network for shogi found, expected one for Go$"):
-            prepare(path, size)
+            prepare(open_file(path), size)
 
 
 def test_a_full_disk_names_the_file(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ import pytest
 from tests.looping import looped
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
-from yomi.nets.board_size import BoardSize, sides
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
+from tests.naive.shogi_networks import NetworkShape, write_network
 from yomi.nets.dlshogi.network import ShogiForm
 from yomi.nets.gpu_variants import VIEWS, Variant, make_variant
 from yomi.nets.katago.network import Activation, KataGoNetwork
 from yomi.nets.katago.onnx_export import export_onnx
+from yomi.nets.metadata import BoardSize, sides
 
 
 def run(model: onnx.ModelProto, **inputs: np.ndarray) -> dict[str, np.ndarray]:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from tests.looping import looped
+from yomi.errors import one_line
 from yomi.nets.arrays import read_header, read_npz
-from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.errors import NetworkError
 from yomi.nets.text import MAX_DEPTH, parse_json, parse_toml
 
 

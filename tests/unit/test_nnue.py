@@ -9,6 +9,7 @@ import pytest
 
 from tests.naive.nnue import output_of, random_tensors, rows_of
 from tests.shared_data import shared_path
+from tests.unit.nnue_values import raw_output, value_of
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.native.shogi import nnue as inputs
@@ -16,7 +17,7 @@ from yomi.native.shogi.movegen import legal_moves
 from yomi.native.shogi.nnue import MAX_ROWS, SHAPES, find_changes, make_inputs, no_changes
 from yomi.native.shogi.position import MAX_MOVES, POSITION_DTYPE, copy, pass_move, play
 from yomi.native.sparse import nnue
-from yomi.native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of, raw_output, value_of
+from yomi.native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of
 from yomi.nets.nnue import FEATURES, Architecture, read_nnue
 
 PLIES = 12

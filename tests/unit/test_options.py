@@ -28,7 +28,7 @@ from yomi.engine.options import (
 from yomi.engine.registry import GAMES, GO, SHOGI
 from yomi.nets.load import game_of
 from yomi.nets.models import MODELS, default_network
-from yomi.nets.settings import format_memory, parse_memory
+from yomi.settings import format_memory, parse_memory
 
 ROOT = Path(__file__).parents[2]
 

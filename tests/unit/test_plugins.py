@@ -19,6 +19,7 @@ import pytest
 from tests.contract.networks import write_small_network
 from tests.fakes.plugins import SOFTWARE_VARIABLE, FakeRuntime, forget
 from tests.looping import looped
+from tests.naive.shogi_networks import NetworkShape, write_network
 from yomi.bench.measure import make_job
 from yomi.engine.evaluators import devices
 from yomi.engine.evaluators.base import EvaluatorError
@@ -32,7 +33,7 @@ from yomi.engine.evaluators.devices import (
     find_gpus,
     parse_device,
 )
-from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import open_network
 from yomi.engine.evaluators.onnx_session import GpuSession, make_session
 from yomi.engine.evaluators.vulkan import PROCESSOR, Adapter, find_adapters
 from yomi.engine.evaluators.workers import make_device_queue
@@ -42,7 +43,6 @@ from yomi.engine.machine import PACKAGES
 from yomi.engine.options import TABLE, Options
 from yomi.engine.shogi.descriptor import GAME as SHOGI
 from yomi.engine.shogi.players.setup import shogi_subject
-from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.dlshogi.network import ShogiForm
 from yomi.nets.gpu_variants import Variant, variant_file
 from yomi.nets.installation import extra_command
@@ -369,7 +369,8 @@ def test_two_workers_share_a_software_adapter(
 ) -> None:
     path = write(tmp_path)
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
-    queue = make_device_queue(lambda device: load(game.formats, path, 9, device, batch_size=1), [ON_SOFTWARE] * 2)
+    network = open_network(game.formats, path, 9)
+    queue = make_device_queue(lambda device: network.load(device, batch_size=1), [ON_SOFTWARE] * 2)
     try:
         evaluator: Any = queue.evaluator
         assert evaluator.description.startswith(f"{evaluator.info.name} on webgpu:software:0 (WebGPU, ")
@@ -382,7 +383,7 @@ def test_two_workers_share_a_software_adapter(
             legal = job.batch.indices[0, : job.batch.move_count[0]]
             return [job.batch.logits[0, legal], job.batch.values[0], job.batch.ownership[0]]
 
-        kernels = outputs(load(game.formats, path, 9, backend="native", precision="fp32"))
+        kernels = outputs(network.load(backend="native", precision="fp32"))
         assert all(np.ptp(found) > 0.01 for found in kernels[:2])
         for found in (queue.call(outputs) for _ in range(4)):
             for name, adapter, processor in zip(("logits", "values", "ownership"), found, kernels, strict=True):

@@ -26,7 +26,7 @@ from yomi.engine.options import Options
 from yomi.engine.registry import GAMES
 from yomi.nets.data.shards import Dataset, check_shard
 from yomi.nets.files import write_atomically
-from yomi.nets.settings import make_settings
+from yomi.settings import make_settings
 
 SETTINGS = make_settings(LearnSettings, {"rows": 6, "window": 12, "ladder": 0, "keep": 1000.0})
 

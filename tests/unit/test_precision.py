@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import math
-import threading
 import weakref
 from dataclasses import replace
 from pathlib import Path
-from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -19,26 +17,31 @@ from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import CPU, Device
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
-from yomi.engine.evaluators.queue import Job
-from yomi.engine.go.players.setup import go_sampling
+from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.setup import make_queue as go_queue
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.options import Options
 from yomi.engine.players import precision
-from yomi.engine.players.precision import Agreement, Sampling, _OwnThread, compare, record, with_suitable_precision
+from yomi.engine.players.precision import Agreement, compare, record, with_suitable_precision
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.setup import make_queue as shogi_queue
+from yomi.native.go.spec import go_spec
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import VALUE, Batch
-from yomi.native.tree.buffers import make_batch
 from yomi.nets.files import source_digest
 from yomi.nets.katago.write import write_network
 from yomi.nets.metadata import NetworkInfo
 from yomi.nets.models import PRECISION_DIR, default_network, network_of_levels
 
-SAMPLING = go_sampling(square(5), PRESETS["tromp-taylor"], UniformEvaluator(1))
+SPEC = go_spec(5)
+
+
+def begin() -> GoGame:
+    return GoGame(square(5), PRESETS["tromp-taylor"])
+
+
 INFO = NetworkInfo(
     game="go",
     board_size=5,
@@ -56,7 +59,7 @@ class Scripted(UniformEvaluator):
     """A network whose policy and value follow from the position; `error` is added to its values."""
 
     info = INFO
-    spec = SAMPLING.spec
+    spec = SPEC
     device = CPU
     agreement = ""
     backend = "scripted kernels"
@@ -98,13 +101,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_equal_evaluators_agree() -> None:
-    agreement = compare(record(Scripted("fp32"), SAMPLING, precision.MIN_POSITIONS, math.inf), Scripted("int16"))
+    agreement = compare(record(Scripted("fp32"), begin, precision.MIN_POSITIONS, math.inf), Scripted("int16"))
     assert agreement == Agreement(precision.MIN_POSITIONS, 1.0, 0.0)
     assert agreement.is_enough
 
 
 def test_differences_are_measured() -> None:
-    recorded = record(Scripted("fp32"), SAMPLING, 200, math.inf)
+    recorded = record(Scripted("fp32"), begin, 200, math.inf)
     agreement = compare(recorded, Scripted("int16", error=0.03, other_move_every=4))
     assert agreement.value_error == pytest.approx(0.03, abs=1e-6)
     assert agreement.same_move == pytest.approx(0.75, abs=0.02)
@@ -122,35 +125,10 @@ def test_games_are_drawn_from_the_policy(monkeypatch: pytest.MonkeyPatch) -> Non
             super().evaluate(batch, rows)
 
     monkeypatch.setattr(precision, "GAME_PLIES", 20)
-    record(Watching("fp32"), SAMPLING, 200, math.inf)
+    record(Watching("fp32"), begin, 200, math.inf)
     starts = [index for index, key in enumerate(seen) if key == seen[0]]
     assert len({tuple(seen[start : start + 20]) for start in starts}) == len(starts) >= 10
     assert len(set(seen)) > 0.9 * len(seen)
-
-
-def test_a_comparison_ends_however_short_its_looks_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "POLL", 3e-7)  # time is up between any two steps of the wait
-    own = _OwnThread(UniformEvaluator(1))
-    batch = make_batch(SAMPLING.spec, 1, Inputs.NOTHING)
-    done: SimpleQueue[Job] = SimpleQueue()
-
-    class Running:
-        """A search that has a batch there before every second look."""
-
-        looks = 0
-
-        @property
-        def is_running(self) -> bool:
-            self.looks += 1
-            if self.looks % 2:
-                own.submit(Job(batch, 1, done))
-            return self.looks <= 20_000
-
-    thread = threading.Thread(target=own.serve, args=(Running(),), daemon=True)
-    thread.start()
-    thread.join(60.0)
-    assert not thread.is_alive()
-    assert done.qsize() == 10_000
 
 
 @pytest.mark.parametrize(
@@ -182,10 +160,10 @@ class Factory:
 
 def test_a_good_candidate_is_taken_and_compared_once(cache: Path) -> None:
     first, second = Factory(0.001), Factory(0.001)
-    assert with_suitable_precision(first, "auto", lambda _: SAMPLING).precision == "int16"
+    assert with_suitable_precision(first, "auto", begin).precision == "int16"
     assert first.made == ["int16", "fp32", "int16"]
     assert len(list((cache / "precision").iterdir())) == 1
-    known = with_suitable_precision(second, "auto", lambda _: SAMPLING)
+    known = with_suitable_precision(second, "auto", begin)
     assert known.precision == "int16"
     assert known.agreement == "same best move in 100.0% of 100 positions, mean value error 0.0010"
     assert len(second.made) == 1
@@ -203,23 +181,23 @@ def test_the_fastest_candidate_that_agrees_is_taken(
     errors: tuple[float, float], chosen: str, tries: list[str], cache: Path
 ) -> None:
     factory = Factory(errors[1], "bf16", errors[0])
-    assert with_suitable_precision(factory, "auto", lambda _: SAMPLING).precision == chosen
+    assert with_suitable_precision(factory, "auto", begin).precision == chosen
     assert factory.made == tries
     again = Factory(errors[1], "bf16", errors[0])
-    assert with_suitable_precision(again, "auto", lambda _: SAMPLING).precision == chosen
+    assert with_suitable_precision(again, "auto", begin).precision == chosen
     candidates = ["bf16", "int16", "fp32"]
     assert again.made == candidates[: candidates.index(chosen) + 1]
 
 
 def test_the_first_start_tells_what_was_chosen_and_why(capsys: pytest.CaptureFixture[str]) -> None:
-    with_suitable_precision(Factory(0.0), "auto", lambda _: SAMPLING)
+    with_suitable_precision(Factory(0.0), "auto", begin)
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("yomi: comparing int16 with fp32")
     assert second == (
         "yomi: scripted.bin.gz on 5x5: int16 by scripted kernels, as good as fp32: "
         "same best move in 100.0% of 100 positions, mean value error 0.0000"
     )
-    with_suitable_precision(Factory(0.0), "auto", lambda _: SAMPLING)
+    with_suitable_precision(Factory(0.0), "auto", begin)
     assert capsys.readouterr().err == ""
 
 
@@ -244,7 +222,7 @@ def test_the_first_start_tells_of_a_fallback(asked: str, tmp_path: Path, capsys:
 def test_a_folder_that_cannot_be_written_costs_no_start(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (cache / "told").write_text("")
     for _ in range(2):
-        with_suitable_precision(lambda _: Scripted("fp32"), "auto", lambda _: SAMPLING)
+        with_suitable_precision(lambda _: Scripted("fp32"), "auto", begin)
         why = "for which there is nothing faster on this machine"
         assert capsys.readouterr().err == f"yomi: scripted.bin.gz on 5x5: fp32 by scripted kernels, {why}\n"
 
@@ -253,14 +231,14 @@ def test_the_only_precision_of_a_network_is_not_told(capsys: pytest.CaptureFixtu
     class Exact(Scripted):
         is_exact = True
 
-    assert with_suitable_precision(lambda _: Exact("int8"), "auto", lambda _: SAMPLING).precision == "int8"
+    assert with_suitable_precision(lambda _: Exact("int8"), "auto", begin).precision == "int8"
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_bad_candidate_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         factory = Factory(0.5)
-        chosen = with_suitable_precision(factory, "auto", lambda _: SAMPLING)
+        chosen = with_suitable_precision(factory, "auto", begin)
         assert chosen.precision == "fp32"
         assert not chosen.is_closed
         assert "int16 is replaced by fp32" in caplog.text
@@ -281,23 +259,23 @@ def test_a_comparison_that_fails_releases_the_device(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(precision, stage, fail)
     with pytest.raises(EvaluatorError, match="lost"):
-        with_suitable_precision(make, "auto", lambda _: SAMPLING)
+        with_suitable_precision(make, "auto", begin)
     assert [each.is_closed for each in made] == [True] * (2 if stage == "record" else 3)
 
 
 def test_what_was_asked_for_is_not_compared(cache: Path) -> None:
     factory = Factory(0.5)
-    assert with_suitable_precision(factory, "int16", lambda _: SAMPLING).precision == "int16"
+    assert with_suitable_precision(factory, "int16", begin).precision == "int16"
     assert len(factory.made) == 1
     assert not (cache / "precision").exists()
 
 
 def test_a_damaged_verdict_is_replaced(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with_suitable_precision(Factory(0.0), "auto", lambda _: SAMPLING)
+    with_suitable_precision(Factory(0.0), "auto", begin)
     (verdict,) = (cache / "precision").iterdir()
     verdict.write_text('{"positions": 4')
     factory = Factory(0.0)
-    with_suitable_precision(factory, "auto", lambda _: SAMPLING)
+    with_suitable_precision(factory, "auto", begin)
     assert "cannot be read" in caplog.text
     assert factory.made == ["int16", "fp32", "int16"]
     assert json.loads(verdict.read_text())["positions"] >= precision.MIN_POSITIONS
@@ -316,7 +294,7 @@ def test_verdicts_belong_to_a_network_a_size_and_a_kind_of_device(
             made.info, made.device = info, device
             return made
 
-        with_suitable_precision(make, "auto", lambda _: SAMPLING)
+        with_suitable_precision(make, "auto", begin)
         board = f"{info.board_size}x{info.board_size}"
         assert f"comparing int16 with fp32, once for this network on {board} ..." in capsys.readouterr().err
     assert len(list((cache / "precision").iterdir())) == 5
@@ -352,7 +330,7 @@ def test_a_message_about_a_shogi_network_names_no_board(capsys: pytest.CaptureFi
     class OfShogi(Scripted):
         spec = shogi_spec()
 
-    with_suitable_precision(lambda _: OfShogi("fp32"), "auto", lambda _: SAMPLING)
+    with_suitable_precision(lambda _: OfShogi("fp32"), "auto", begin)
     assert capsys.readouterr().err.startswith(f"yomi: {INFO.source_file}: fp32 by scripted kernels")
 
 
@@ -360,7 +338,7 @@ def test_a_message_about_a_shogi_network_names_no_board(capsys: pytest.CaptureFi
 def test_the_verdict_on_our_network_for_go_still_holds() -> None:
     net = str(default_network("go"))
     reference, candidate = (load_go(net, 9, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
-    recorded = record(reference, go_sampling(square(9), PRESETS["chinese"], reference), seconds=math.inf)
+    recorded = record(reference, lambda: GoGame(square(9), PRESETS["chinese"]), seconds=math.inf)
     assert compare(recorded, candidate).is_enough
 
 
@@ -368,4 +346,4 @@ def test_the_verdict_on_our_network_for_go_still_holds() -> None:
 def test_the_verdict_on_our_network_for_shogi_still_holds() -> None:
     net = str(default_network("shogi"))
     reference, candidate = (load_shogi(net, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
-    assert compare(record(reference, Sampling(reference.spec, ShogiGame), seconds=math.inf), candidate).is_enough
+    assert compare(record(reference, ShogiGame, seconds=math.inf), candidate).is_enough

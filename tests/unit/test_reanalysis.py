@@ -26,7 +26,7 @@ from yomi.engine.learning.workers import SelfPlayWorker, Task
 from yomi.engine.options import Options
 from yomi.engine.registry import GAMES, GO
 from yomi.nets.errors import NetworkError
-from yomi.nets.settings import make_settings
+from yomi.settings import make_settings
 
 SETTINGS = make_settings(
     LearnSettings,

@@ -12,7 +12,7 @@ import pytest
 from yomi.engine.cli.output import echo, format_table, say, set_up_logs
 from yomi.engine.options import Options
 from yomi.engine.records import MAX_NAMED, LeftOut, Note, read_record_bytes, report_notes
-from yomi.nets.errors import printable
+from yomi.errors import printable
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from yomi.engine.review_scans import (
 )
 from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
 from yomi.nets.errors import NetworkError
-from yomi.nets.load import prepare
+from yomi.nets.load import open_file, prepare
 
 
 def test_records_of_one_name_keep_their_reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ def test_files_are_written_before_anything_is_printed(tmp_path: Path, monkeypatc
 
 def test_the_first_record_need_not_be_of_the_networks_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = write_small_network(tmp_path)
-    of_one_size = prepare(network, 5, tmp_path)[0]
+    of_one_size = prepare(open_file(network), 5, tmp_path)[0]
     assert [only_size(str(path)) for path in (network, of_one_size, tmp_path / "none")] == [0, 5, 0]
     sizes: list[int] = []
 

@@ -9,7 +9,7 @@ from tests.naive.nnue import file_of, random_tensors
 from yomi.engine.cli.main import main
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.kernel_evaluators import KernelEvaluator
-from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import open_network
 from yomi.engine.go.networks import FORMATS as GO_FORMATS
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
@@ -45,7 +45,7 @@ def test_what_cannot_be_is_refused(net: str, tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="backend onnx found for an NNUE evaluation, expected cpu and native"):
         make_queue(Options(net=net, backend="onnx"))
     with pytest.raises(NetworkError, match="a network for shogi found, expected"):
-        load(GO_FORMATS, net, 9)
+        open_network(GO_FORMATS, net, 9)
     broken = tmp_path / "nn.bin"
     broken.write_bytes(Path(net).read_bytes()[:-1])
     with pytest.raises(NetworkError, match="the file is cut or damaged"):
@@ -73,7 +73,7 @@ def test_a_player_searches_by_alpha_beta(net: str) -> None:
 
 
 def test_it_computes_in_integers(net: str) -> None:
-    evaluator = load(FORMATS, net, 9, precision="auto")
+    evaluator = open_network(FORMATS, net, 9).load(precision="auto")
     assert isinstance(evaluator, KernelEvaluator)
     assert evaluator.precision == "int8"
     assert evaluator.is_exact

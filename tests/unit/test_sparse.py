@@ -9,8 +9,7 @@ import pytest
 
 from yomi.engine.cli.main import main
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.network import FileEvaluator
+from yomi.engine.evaluators.network import FileEvaluator, open_network
 from yomi.engine.options import Options
 from yomi.engine.search.search import Search
 from yomi.engine.search.types import Limits
@@ -159,7 +158,7 @@ def test_the_forward_pass_is_that_of_plain_numbers(value: int, policy: int) -> N
 
 
 def test_a_batch_is_evaluated(tmp_path: Path) -> None:
-    evaluator = load(FORMATS, written(tmp_path, random_tensors(2)), 9, precision="auto")
+    evaluator = open_network(FORMATS, written(tmp_path, random_tensors(2)), 9).load(precision="auto")
     game = middle_game()
     value, found = judged(evaluator, game)
     tensors = random_tensors(2)
@@ -174,7 +173,7 @@ def test_colors_and_sides_are_alike(tmp_path: Path) -> None:
     black = ShogiGame("ln1gk1snl/1r1s3b1/p1ppppppp/9/1p7/9/P1PPPPPPP/1B1K3R1/LNSG1GSNL b P 1")
     white = ShogiGame("lnsg1gsnl/1r3k1b1/ppppppp1p/9/7P1/9/PPPPPPP1P/1B3S1R1/LNS1KG1NL w p 1")
     mirrored = ShogiGame("lns1kg1nl/1b3s1r1/ppppppp1p/9/7p1/9/PPPPPPP1P/1R3K1B1/LNSG1GSNL b P 1")
-    evaluator = load(FORMATS, written(tmp_path, random_tensors(3)), 9, precision="auto")
+    evaluator = open_network(FORMATS, written(tmp_path, random_tensors(3)), 9).load(precision="auto")
     batch = make_batch(evaluator.spec, 3, Inputs.POSITIONS)
     for row, game in enumerate((black, white, mirrored)):
         batch.positions[row] = game.position
@@ -189,10 +188,10 @@ def test_files_from_before_rows_were_added_play_as_they_did(tmp_path: Path) -> N
     tensors = random_tensors(2)
     for name in ("rows", "direct"):
         tensors[name][FIRST_NEAR:] = 0
-    whole = load(FORMATS, written(tmp_path, tensors), 9, precision="auto")
+    whole = open_network(FORMATS, written(tmp_path, tensors), 9).load(precision="auto")
     before = judged(whole, middle_game())
     shorter = {**tensors, **{name: tensors[name][:FIRST_NEAR] for name in ("rows", "direct")}}
-    assert judged(load(FORMATS, written(tmp_path, shorter), 9, precision="auto"), middle_game()) == before
+    assert judged(open_network(FORMATS, written(tmp_path, shorter), 9).load(precision="auto"), middle_game()) == before
 
 
 def test_values_of_one_network_and_moves_of_another_are_joined(
@@ -202,7 +201,9 @@ def test_values_of_one_network_and_moves_of_another_are_joined(
     for path, tensors in zip(paths, (random_tensors(2, 384, 128), random_tensors(3, 128, 256)), strict=False):
         path.write_bytes(write_sparse(tensors, info()))
     assert main(["net", "join", str(paths[0]), str(paths[1]), "--out", str(paths[2])]) == 0
-    values, moves, both = (judged(load(FORMATS, path, 9, precision="auto"), middle_game()) for path in paths)
+    values, moves, both = (
+        judged(open_network(FORMATS, path, 9).load(precision="auto"), middle_game()) for path in paths
+    )
     assert both == (values[0], moves[1])
     assert values[0] != moves[0]
     shorter = random_tensors(3)
@@ -227,7 +228,7 @@ def test_it_plays(tmp_path: Path) -> None:
 
 
 def test_the_network_that_comes_with_yomi_knows_the_first_moves() -> None:
-    evaluator = load(FORMATS, SHIPPED, 9, precision="auto")
+    evaluator = open_network(FORMATS, SHIPPED, 9).load(precision="auto")
     game = ShogiGame()
     value, logits = judged(evaluator, game)
     assert abs(value) < 0.2
@@ -279,7 +280,7 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_bytes(content)
         with pytest.raises(NetworkError, match=message):
-            load(FORMATS, path, 9)
+            open_network(FORMATS, path, 9).load()
 
 
 def test_tensors_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
@@ -293,12 +294,12 @@ def test_tensors_that_do_not_belong_together_are_refused(tmp_path: Path) -> None
             write_sparse({**tensors, name: wrong}, info())
     other = {**tensors, "moves": tensors["moves"][:-1].copy(), "move_bias": tensors["move_bias"][:-1].copy()}
     with pytest.raises(NetworkError, match="rows and"):
-        load(FORMATS, written(tmp_path, other), 9)
+        open_network(FORMATS, written(tmp_path, other), 9).load()
 
 
 def test_only_processors_compute_them(tmp_path: Path) -> None:
     path = written(tmp_path, random_tensors(8))
     with pytest.raises(EvaluatorError, match="expected int16"):
-        load(FORMATS, path, 9, precision="fp32")
+        open_network(FORMATS, path, 9).load(precision="fp32")
     with pytest.raises(EvaluatorError, match="expected cpu and native"):
-        load(FORMATS, path, 9, backend="onnx", precision="auto")
+        open_network(FORMATS, path, 9).load(backend="onnx", precision="auto")

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
 from yomi.engine.datasets.evaluate_network import evaluate_network  # noqa: E402
-from yomi.engine.evaluators.load import load  # noqa: E402
+from yomi.engine.evaluators.network import open_network  # noqa: E402
 from yomi.engine.registry import find_encoder  # noqa: E402
 from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset  # noqa: E402
 from yomi.engine.shogi.game import ShogiGame  # noqa: E402
@@ -235,7 +235,7 @@ def test_what_is_played_says_what_was_trained(dataset: Dataset, tmp_path: Path) 
     for seed, game in enumerate(games):
         for recorded in greedy_record(seed, 60).moves[: 40 + seed]:
             game.play(recorded.move)
-    evaluator = load(FORMATS, path, 9, precision="auto")
+    evaluator = open_network(FORMATS, path, 9).load(precision="auto")
     batch = make_batch(evaluator.spec, len(games), Inputs.POSITIONS)
     columns: dict[str, Any] = {"levels": [], "globals": []}
     for row, game in enumerate(games):
@@ -366,7 +366,7 @@ def test_it_learns(dataset: Dataset, tmp_path: Path) -> None:
     assert path.name == "tiny.safetensors"
     by_file = evaluate_network(FORMATS, path, dataset, "test", 0, "auto", find_encoder).values()
     assert by_file == pytest.approx(after, abs=6e-3)  # one of 199 winners told may be another one
-    assert load(FORMATS, path, 9, precision="auto").info.training["step"] == "40"
+    assert open_network(FORMATS, path, 9).load(precision="auto").info.training["step"] == "40"
 
 
 def test_a_file_is_trained_further(dataset: Dataset, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from yomi.engine.evaluators.backends import GpuBackend
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.cuda import CudaDriver
 from yomi.engine.evaluators.devices import Device, Gpu, parse_device
-from yomi.engine.evaluators.network import NetworkEvaluator, recognise
+from yomi.engine.evaluators.network import NetworkEvaluator, open_network
 from yomi.engine.evaluators.queue import Job
 from yomi.engine.evaluators.tensorrt_session import TensorRtSession
 from yomi.engine.evaluators.workers import EvaluationWorkers
@@ -88,7 +88,7 @@ def go_net(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def on_gpu(formats: Any, path: Path, device: str, **how: Any) -> NetworkEvaluator:
-    form = recognise(formats, path, SIZE)
+    form = open_network(formats, path, SIZE)
     return NetworkEvaluator(form, GpuBackend(form, parse_device(device), **how))
 
 

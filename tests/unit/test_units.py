@@ -12,7 +12,7 @@ from tests.fakes.units import Events, FakePool, kill_some
 from tests.looping import looped
 from yomi.engine.clusters.actors import Answer, ClusterError
 from yomi.engine.clusters.units import Report, UnitWorker, distribute
-from yomi.nets.errors import LineError
+from yomi.errors import LineError
 
 
 class Squares(UnitWorker):

@@ -119,7 +119,7 @@ def check_tree(search: Search, *, pruned: bool = False) -> int:
         waiting += children_of(tree, index)
     assert search.settings.graph or max(edges_to.values()) == 1, "two edges lead to one node"
     for index in seen:
-        check_node(tree, index, shares=search.settings.graph, pruned=pruned)
+        check_node(tree, index, shares=search.settings.graph, pruned=pruned, drops=search.spec.root_decides)
     assert edge_owners.max() <= 1
     assert not edge_owners[int(tree.counters[0].edge_top) :].any()
     for size_class in range(arrays.STATS_CLASSES):
@@ -153,8 +153,11 @@ def path_to(tree: Tree, index: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray
     raise AssertionError(f"no line leads to node {index}")
 
 
-def check_node(tree: Tree, index: int, *, shares: bool, pruned: bool) -> None:
-    """Assert that a node agrees with its edges and children, which others may share (`shares`)."""
+def check_node(tree: Tree, index: int, *, shares: bool, pruned: bool, drops: bool = False) -> None:
+    """Assert that a node agrees with its edges and children, which others may share (`shares`).
+
+    `drops`: a pruned tree has lost finished games, which the edges above their parents still count.
+    """
     node = tree.nodes[index]
     edges = edges_of(tree, index)
     tried = int(node["tried"])
@@ -178,7 +181,8 @@ def check_node(tree: Tree, index: int, *, shares: bool, pruned: bool) -> None:
         child = tree.nodes[int(stat["child"])]
         knows_all = stat["visits"] == child["visits"]
         # a visit to a proven node may count at the edge alone: see yomi.native.tree.descent._says_more
-        assert knows_all or (shares and (stat["visits"] < child["visits"] or child["proof"]))
+        is_counted_above = (drops and pruned) or (shares and child["proof"])
+        assert knows_all or is_counted_above or (shares and stat["visits"] < child["visits"])
         if stat["in_flight"] & arrays.LOST_EDGE:
             assert stat["weight"] == 0.0
             continue

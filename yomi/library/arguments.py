@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 
 def shown(value: object) -> str:

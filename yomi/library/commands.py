@@ -21,7 +21,7 @@ from yomi.engine.registry import GAMES
 from yomi.library import arguments
 from yomi.library.analysis import keep_stderr_quiet, reported
 from yomi.library.position import Position, Result
-from yomi.nets.settings import OptionError, did_you_mean, make_settings
+from yomi.settings import OptionError, did_you_mean, make_settings
 
 Value: TypeAlias = bool | int | float | str | PathLike[str] | Sequence[Any] | None
 Progress: TypeAlias = Callable[[str], None]

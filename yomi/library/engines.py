@@ -19,7 +19,7 @@ from yomi.library import arguments
 from yomi.library.analysis import Analysis, Turns, in_thread, keep_stderr_quiet, reported
 from yomi.library.position import Position
 from yomi.library.values import Decision, Limit, Report, read
-from yomi.nets.settings import OptionError
+from yomi.settings import OptionError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -33,6 +33,7 @@ from yomi.engine.go.scoring import read_result
 from yomi.engine.go.sgf import GameRecord, SgfError
 from yomi.engine.play import RESIGNATION
 from yomi.engine.records import LeftOut
+from yomi.errors import one_line
 from yomi.native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, POINT_MASK, black_wins, replay
 from yomi.native.go.aya import AYA_SCRATCH_DTYPE, VALUE_PLANES, write_aya
 from yomi.native.go.board import POSITION_DTYPE
@@ -43,7 +44,7 @@ from yomi.native.go.stones import write_stones
 from yomi.nets.arrays import read_npz
 from yomi.nets.data.columns import COLUMNS
 from yomi.nets.data.shards import widths
-from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.errors import NetworkError
 from yomi.nets.files import atomic_writer, remove_drafts, source_digest
 from yomi.nets.metadata import FeatureSet
 

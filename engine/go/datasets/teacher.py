@@ -24,13 +24,12 @@ import numpy.typing as npt
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.shards import Columns
 from yomi.engine.evaluators.devices import Device
-from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.network import NetworkEvaluator
+from yomi.engine.evaluators.network import NetworkEvaluator, open_network
 from yomi.engine.evaluators.queue import InlineQueue, Job
 from yomi.engine.go.datasets.games import Row
-from yomi.engine.go.game import KO_RULES, SCORINGS
+from yomi.engine.go.game import KO_RULES, SCORINGS, GoGame
 from yomi.engine.go.networks import FORMATS, RolloutEvaluator, encode, raw_outputs
-from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUT_SETTINGS, ROLLOUTS_PER_LEAF, go_sampling
+from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUT_SETTINGS, ROLLOUTS_PER_LEAF
 from yomi.engine.go.points import Board, square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.players.precision import with_suitable_precision
@@ -98,12 +97,12 @@ class NetworkTeacher:
 
     def _make(self, size: int) -> NetworkEvaluator:
         """Return an evaluator in the precision used for playing."""
+        network = open_network(FORMATS, self.path, size)
 
-        def make(precision: str) -> NetworkEvaluator:
-            return load(FORMATS, self.path, size, self.device, precision=precision)
+        def load(precision: str) -> NetworkEvaluator:
+            return network.load(self.device, precision=precision)
 
-        board, rules = square(size), PRESETS["chinese"]
-        return with_suitable_precision(make, self.precision, lambda it: go_sampling(board, rules, it))
+        return with_suitable_precision(load, self.precision, lambda: GoGame(square(size), PRESETS["chinese"]))
 
     @property
     def is_free(self) -> bool:

@@ -16,8 +16,14 @@ from yomi.engine.color import BLACK
 from yomi.engine.default_network import has_network, named_file
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.devices import Device
-from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.network import FileEvaluator, NetworkEvaluator, WithHuman, WithValues, network_in
+from yomi.engine.evaluators.network import (
+    FileEvaluator,
+    NetworkEvaluator,
+    WithHuman,
+    WithValues,
+    network_in,
+    open_network,
+)
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.go.game import GoGame
@@ -33,17 +39,16 @@ from yomi.engine.go.networks import (
 from yomi.engine.go.points import Board, board_of, square
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.options import FOR_HUMAN_NET, TABLE, Options, without_human_net
-from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import EvaluatorFactory, common_settings
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import SearchReport
 from yomi.native.go.planes import symmetry_table, write_bits, write_planes
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec, Inputs
-from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.human_profile import EXPECTED
 from yomi.nets.katago.outputs import has_no_result, post_process
+from yomi.nets.metadata import BoardSize
 
 _log = logging.getLogger("yomi.networks")
 
@@ -85,7 +90,6 @@ class RawEvaluation:
     no_result: float
     white_lead: float  # points
     white_score_selfplay: float  # mean final score of self-play, in points
-    white_score_stdev: float  # points
     white_score_mean_square: float  # mean square of the final score
     policy: npt.NDArray[np.float32]  # [area + 1], row by row from the top left, pass last, NaN for illegal moves
     white_ownership: npt.NDArray[np.float32]  # [area], +1 for White
@@ -168,7 +172,7 @@ def _with_values(network: FileEvaluator, options: Options, size: BoardSize, devi
         on_failure.callback(network.close)
         path = named_file(options.value_net, "go", options)
         precision = "fp16" if network.precision == "fp16" else "fp32"
-        values = load(FORMATS, path, size, device, options.backend, options.batch_size, precision)
+        values = open_network(FORMATS, path, size).load(device, options.backend, options.batch_size, precision)
         on_failure.callback(values.close)
         if not values.format.predicts_value:
             raise NetworkError(f"{path}: a network without values found, expected one with values for --value-net")
@@ -185,7 +189,7 @@ def _with_human(
         on_failure.callback(evaluator.close)
         path = named_file(options.human_net, "go", options)
         precision = "fp16" if network.precision == "fp16" else "fp32"
-        human = load([KataGo], path, board.size, device, options.backend, options.batch_size, precision)
+        human = open_network([KataGo], path, board.size).load(device, options.backend, options.batch_size, precision)
         human.format.may_have_no_result = queue_key(board, rules)[1]
         on_failure.pop_all()
     if not human.info.meta_input:
@@ -225,15 +229,6 @@ def check_profile(options: Options, evaluator: Evaluator, *, is_needed: bool = F
         raise EvaluatorError(
             f"humanSLProfile is specified as config param but model(s) don't use it: {names}: expected --human-net FILE"
         )
-
-
-def go_sampling(board: Board, rules: Rules, network: Evaluator) -> Sampling[GoGame]:
-    """Return the sampling of games for the comparison of precisions."""
-    return Sampling(spec_for(board, network), lambda: GoGame(board, rules))
-
-
-def sampling(network: FileEvaluator, options: Options) -> Sampling[GoGame]:
-    return go_sampling(board_of(options), PRESETS["tromp-taylor"], network)
 
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
@@ -333,7 +328,6 @@ def evaluate_position(
         no_result=float(outputs.no_result.mean()),
         white_lead=sign * float(outputs.lead.mean()),
         white_score_selfplay=sign * float(outputs.score_mean.mean()),
-        white_score_stdev=float(outputs.score_stdev.mean()),
         white_score_mean_square=float(outputs.score_mean_square.mean()),
         policy=policy,
         white_ownership=ownership,

@@ -20,8 +20,8 @@ from yomi.engine.clock import UNLIMITED
 from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
-from yomi.engine.evaluators.kernel_evaluators import SparseEvaluator
-from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.kernel_evaluators import SparseFormat
+from yomi.engine.evaluators.network import open_network
 from yomi.engine.matches.units import placed
 from yomi.engine.shogi.datasets.dataset import SCORE_SCALE
 from yomi.engine.shogi.game import ShogiGame
@@ -64,7 +64,7 @@ class VariedShards:
         spec: EngineSpec,
         net: str,
         is_yomi: bool = False,
-        evaluator: SparseEvaluator | None = None,
+        network: SparseFormat | None = None,
     ) -> None:
         """Start nothing yet.
 
@@ -73,10 +73,10 @@ class VariedShards:
             spec: the engine.
             net: the file of the network that moves are drawn from.
             is_yomi: whether the engine is yomi.
-            evaluator: of the network. None: it is loaded when it is needed.
+            network: the network. None: it is loaded when it is needed.
         """
         self.options = options
-        self._spec, self._net, self._is_yomi, self._evaluator = spec, net, is_yomi, evaluator
+        self._spec, self._net, self._is_yomi, self._network = spec, net, is_yomi, network
         self._engine: UsiClient | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -91,14 +91,14 @@ class VariedShards:
 
     def columns(self, payload: Payload, threads: int = 1) -> Columns:
         """Raises EngineError, or NetworkError if the engine gives no values."""
-        if self._evaluator is None:
-            evaluator = load(FORMATS, self._net, SIDE, precision="auto")
-            assert isinstance(evaluator, SparseEvaluator)  # the command has checked the network
-            self._evaluator = evaluator
+        if self._network is None:
+            network = open_network(FORMATS, self._net, SIDE)
+            assert isinstance(network, SparseFormat)  # the command has checked the network
+            self._network = network
         if self._engine is None:
             limits = self._spec.limits.over(EngineLimits(nodes=self.options.nodes))
             self._engine = UsiClient(replace(self._spec, limits=limits))
-        return _columns(payload, self.options, self._evaluator, self._engine)
+        return _columns(payload, self.options, self._network, self._engine)
 
     def close(self) -> None:
         if self._engine is not None:
@@ -168,10 +168,10 @@ def _boards(folder: Path) -> Dataset:
     return dataset
 
 
-def _columns(payload: Payload, options: ShogiVaryOptions, evaluator: SparseEvaluator, engine: UsiClient) -> Columns:
+def _columns(payload: Payload, options: ShogiVaryOptions, network: SparseFormat, engine: UsiClient) -> Columns:
     games, values = [], []
     engine.new_game()
-    for game in _varied(payload, options, evaluator):
+    for game in _varied(payload, options, network):
         answer = engine.choose(game.sfen(), [], game.side_to_move, UNLIMITED)
         if answer.evaluation is not None and answer.evaluation.score is not None:
             games.append(game)
@@ -190,11 +190,11 @@ def _columns(payload: Payload, options: ShogiVaryOptions, evaluator: SparseEvalu
     }
 
 
-def _varied(payload: Payload, options: ShogiVaryOptions, evaluator: SparseEvaluator) -> Iterator[ShogiGame]:
+def _varied(payload: Payload, options: ShogiVaryOptions, network: SparseFormat) -> Iterator[ShogiGame]:
     """Yield positions some moves after rows of a shard. Games that end before are left out."""
     levels, numbers, rng = payload
-    batch = make_batch(evaluator.spec, 1, Inputs.POSITIONS)
-    calls = evaluator.bind(batch)
+    batch = make_batch(network.spec, 1, Inputs.POSITIONS)
+    calls = network.bind(batch)
     for row in rng.permutation(len(levels))[: options.shard_rows]:
         hands = numbers[row].astype(int).reshape(2, -1).tolist()
         board = tuple(levels[row].tolist())

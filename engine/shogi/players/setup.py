@@ -15,7 +15,6 @@ from yomi.engine.evaluators.network import FileEvaluator, network_in
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, Options, Value, rows_for
-from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import EvaluatorFactory, common_settings
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.shogi.alphabeta import AlphaBetaSearch
@@ -171,10 +170,6 @@ def shogi_positions() -> list[ShogiGame]:
 
 def benchmark_positions(options: Options) -> BenchmarkPositions:
     return shogi_subject(mate_depth=options.leaf_mate_depth)
-
-
-def sampling(network: FileEvaluator, options: Options) -> Sampling[ShogiGame]:
-    return Sampling(network.spec, ShogiGame)
 
 
 def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> BenchmarkPositions:

@@ -28,7 +28,7 @@ from yomi.engine.shogi.placement import (
     is_move,
     parse_sfen,
 )
-from yomi.nets.errors import LineError, printable
+from yomi.errors import LineError, printable
 
 if TYPE_CHECKING:
     from yomi.engine.players.request import Decision

@@ -23,7 +23,7 @@ from yomi.engine.shogi.usi.codec import (
     parse_setoption,
 )
 from yomi.engine.shogi.usi.session import Session, command
-from yomi.nets.settings import did_you_mean
+from yomi.settings import did_you_mean
 
 # -- options -----------------------------------------------------------------------------------------------------------
 

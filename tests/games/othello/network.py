@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.games.othello.kernels import PLANES, othello_spec
-from yomi.engine.evaluators.network import Feed
-from yomi.engine.evaluators.policy_value import PolicyValueFormat
-from yomi.nets.board_size import BoardSize
+from yomi.engine.evaluators.network import Feed, PolicyValueFormat
 from yomi.nets.errors import NetworkError
-from yomi.nets.load import own_info
-from yomi.nets.metadata import FEATURE_SETS, FeatureSet, NetworkInfo
+from yomi.nets.metadata import FEATURE_SETS, BoardSize, FeatureSet, NetworkInfo
 from yomi.nets.onnx_program import Ends
 
 if TYPE_CHECKING:
@@ -35,7 +32,7 @@ class OthelloNetwork(PolicyValueFormat):
         """See Format."""
         if file.info is None or file.feature_set != FEATURES:
             return None
-        info = own_info(file.path, file.info)
+        info = file.describe()
         assert isinstance(size, int)
         if info.board_size != size:
             raise NetworkError(f"{file.path}: made for boards of size {info.board_size}, expected size {size}")

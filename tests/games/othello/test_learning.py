@@ -14,7 +14,7 @@ from yomi.engine.learning.store import Store
 from yomi.engine.learning.workers import SelfPlayWorker
 from yomi.engine.matches.duel import LearningMatch, play_match
 from yomi.engine.options import Options
-from yomi.nets.settings import make_settings
+from yomi.settings import make_settings
 
 pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 

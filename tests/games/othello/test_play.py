@@ -16,7 +16,7 @@ from tests.games.othello.kernels import PASS, SIZES
 from tests.games.othello.network import FORMATS
 from yomi.engine.cli import main
 from yomi.engine.color import BLACK, DRAW, WHITE
-from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import open_network
 from yomi.engine.matches.report import report
 from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.schedule import draw_openings, pairs_of, schedule
@@ -55,13 +55,13 @@ def test_what_needs_no_search(make: Any) -> None:
 def test_backends_agree(size: int, networks: dict[Any, Path]) -> None:
     planes = np.random.default_rng(4).integers(0, 2, (6, 2, size, size)).astype(np.float32)
     ours, theirs = (
-        load(FORMATS, networks[size], size, backend=backend).run(planes, np.zeros((6, 0), np.float32))
+        open_network(FORMATS, networks[size], size).load(backend=backend).run(planes, np.zeros((6, 0), np.float32))
         for backend in ("native", "onnx")
     )
     assert max(np.abs(first - second).max() for first, second in zip(ours, theirs, strict=True)) < 1e-4
     assert np.ptp(ours[1]) > 0.01
     with pytest.raises(NetworkError, match=f"made for boards of size {size}"):
-        load(FORMATS, networks[size], SIZES[SIZES.index(size) - 1])
+        open_network(FORMATS, networks[size], SIZES[SIZES.index(size) - 1])
 
 
 @pytest.mark.parametrize("size", SIZES)

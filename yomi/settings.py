@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import Any, TypeVar, cast
 
+from yomi.errors import LineError
 from yomi.language import tr
-from yomi.nets.errors import LineError
 
 Value = bool | int | float | str | None
 T = TypeVar("T")
