@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from yomi.nets.files import write_atomically
-from yomi.nets.katago.network import (
-    GLOBAL_CHANNELS,
-    SPATIAL_CHANNELS,
-    Activation,
-    BatchNorm,
-    Conv,
-    KataGoNetwork,
-    MatBias,
-    MatMul,
-    OrdinaryBlock,
-    OutputScales,
-    PolicyHead,
-    Trunk,
-    ValueHead,
-)
+from yomi.nets.katago import network as katago
 from yomi.nets.katago.onnx_export import export_onnx
 from yomi.nets.katago.outputs import describe
 
 VERSION = 8
 # As in KataGo's networks of 10 blocks × 128 channels.
 HEAD_CHANNELS, VALUE_WIDTH = 32, 64
-RELU = Activation.RELU
 SEED = 1
+GAINS = {"conv2": 0.3}  # of the sums that blocks add to the trunk
 
 
 class _Weights:
@@ -38,73 +25,50 @@ class _Weights:
     def __init__(self) -> None:
         self._rng = np.random.default_rng(SEED)
 
-    def conv(self, name: str, inputs: int, outputs: int, side: int, gain: float = 1.0) -> Conv:
-        scale = gain * np.sqrt(2.0 / (inputs * side * side))
-        return Conv(name, (scale * self._rng.standard_normal((outputs, inputs, side, side))).astype(np.float32))
+    def records(self, kind: type, layout: str, kernel: int, **sizes: int) -> dict[str, Any]:
+        """Return the records of a layout, whose convolutions have a kernel, by field."""
+        return {
+            name: self.record(record, name, kernel, *(factor * sizes[letter] for factor, letter in letters))
+            for name, record, letters in katago.entries(kind, layout)
+        }
 
-    def norm(self, name: str, channels: int) -> BatchNorm:
-        zeros, ones = np.zeros(channels, np.float32), np.ones(channels, np.float32)
-        return BatchNorm(name, zeros, ones, ones, (0.1 * self._rng.standard_normal(channels)).astype(np.float32), 1e-5)
-
-    def matmul(self, name: str, inputs: int, outputs: int) -> MatMul:
-        scale = 1.0 / np.sqrt(inputs)
-        return MatMul(name, (scale * self._rng.standard_normal((inputs, outputs))).astype(np.float32))
-
-    def bias(self, name: str, width: int) -> MatBias:
-        return MatBias(name, np.zeros(width, np.float32))
-
-    def block(self, number: int, channels: int) -> OrdinaryBlock:
-        name = f"block{number}"
-        return OrdinaryBlock(
-            name,
-            self.norm(f"{name}/norm1", channels),
-            RELU,
-            self.conv(f"{name}/conv1", channels, channels, 3),
-            self.norm(f"{name}/norm2", channels),
-            RELU,
-            self.conv(f"{name}/conv2", channels, channels, 3, gain=0.3),
-        )
+    def record(self, kind: str, name: str, kernel: int, inputs: int = 0, outputs: int = 0) -> Any:
+        draw = self._rng.standard_normal
+        match kind:
+            case "Conv":
+                scale = GAINS.get(name, 1.0) * np.sqrt(2.0 / (inputs * kernel**2))
+                return katago.Conv(name, (scale * draw((outputs, inputs, kernel, kernel))).astype(np.float32))
+            case "MatMul":
+                return katago.MatMul(name, (draw((inputs, outputs)) / np.sqrt(inputs)).astype(np.float32))
+            case "MatBias":
+                return katago.MatBias(name, np.zeros(inputs, np.float32))
+            case "BatchNorm":
+                zeros, ones = np.zeros(inputs, np.float32), np.ones(inputs, np.float32)
+                return katago.BatchNorm(name, zeros, ones, ones, (0.1 * draw(inputs)).astype(np.float32), 1e-5)
+        return katago.Activation.RELU
 
 
-def make_go_network(blocks: int, channels: int) -> KataGoNetwork:
+def make_go_network(blocks: int, channels: int) -> katago.KataGoNetwork:
     """Return a network with random weights. The same shape gives the same weights."""
     w, head = _Weights(), HEAD_CHANNELS
-    trunk = Trunk(
-        conv=w.conv("conv1", SPATIAL_CHANNELS, channels, 5),
-        matmul=w.matmul("ginputw", GLOBAL_CHANNELS, channels),
+    sizes = {"c": channels, "m": channels}
+    trunk = katago.Trunk(
+        conv=w.record("Conv", "conv1", 5, katago.SPATIAL_CHANNELS, channels),
+        matmul=w.record("MatMul", "ginputw", 0, katago.GLOBAL_CHANNELS, channels),
         meta_encoder=None,
-        blocks=tuple(w.block(number, channels) for number in range(blocks)),
-        tip_norm=w.norm("trunk/norm", channels),
-        tip_act=RELU,
+        blocks=tuple(
+            katago.OrdinaryBlock(f"block{number}", **w.records(katago.OrdinaryBlock, katago.ORDINARY, 3, **sizes))
+            for number in range(blocks)
+        ),
+        tip_norm=w.record("BatchNorm", "norm", 0, channels),
+        tip_act=katago.Activation.RELU,
     )
-    policy = PolicyHead(
-        p1=w.conv("p1", channels, head, 1),
-        g1=w.conv("g1", channels, head, 1),
-        norm_g1=w.norm("g1/norm", head),
-        act_g1=RELU,
-        matmul=w.matmul("g1/w", 3 * head, head),
-        norm_p1=w.norm("p1/norm", head),
-        act_p1=RELU,
-        p2=w.conv("p2", head, 1, 1),
-        matmul_pass=w.matmul("pass", 3 * head, 1),
-        bias_pass=None,
-        act_pass=None,
-        matmul_pass2=None,
-    )
-    value = ValueHead(
-        v1=w.conv("v1", channels, head, 1),
-        norm_v1=w.norm("v1/norm", head),
-        act_v1=RELU,
-        v2=w.matmul("v2", 3 * head, VALUE_WIDTH),
-        v2_bias=w.bias("v2/bias", VALUE_WIDTH),
-        act_v2=RELU,
-        v3=w.matmul("v3", VALUE_WIDTH, 3),
-        v3_bias=w.bias("v3/bias", 3),
-        sv3=w.matmul("sv3", VALUE_WIDTH, 4),
-        sv3_bias=w.bias("sv3/bias", 4),
-        ownership=w.conv("ownership", head, 1, 1),
-    )
-    return KataGoNetwork(f"random-b{blocks}c{channels}", VERSION, OutputScales(), False, trunk, policy, value)
+    heads = {"c": channels, "p": head, "g": head, "v": head, "h": VALUE_WIDTH, "o": 1, "r": 3, "s": 4}
+    layout = f"{katago.POLICY}, {katago.OLD_PASS}"
+    policy = katago.PolicyHead(**katago.NO_PASS_LAYER | w.records(katago.PolicyHead, layout, 1, **heads))
+    value = katago.ValueHead(**w.records(katago.ValueHead, katago.VALUE, 1, **heads))
+    name, scales = f"random-b{blocks}c{channels}", katago.OutputScales()
+    return katago.KataGoNetwork(name, VERSION, scales, False, trunk, policy, value)
 
 
 def write_go_network(path: Path, size: int, blocks: int, channels: int) -> Path:

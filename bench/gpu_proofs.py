@@ -21,7 +21,7 @@ from yomi.engine.cli.output import set_up_logs
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.cuda import CudaDriver
 from yomi.engine.evaluators.devices import CPU, KINDS, Device
-from yomi.engine.evaluators.network import open_network
+from yomi.engine.evaluators.network import OnNetwork, open_network
 from yomi.engine.evaluators.queue import Job
 from yomi.engine.evaluators.workers import EvaluationWorkers
 from yomi.engine.game import BenchmarkPositions, Game
@@ -280,23 +280,20 @@ class _Differences:
             raise EvaluatorError(f"outputs {self.greatest:.2g} from the processor's found, expected {TOLERANCE:g}")
 
 
-class _Stoppable:
+class _Stoppable(OnNetwork):
     """An evaluator that fails once each time `order` is set."""
 
     def __init__(self, inner: Any, order: threading.Event) -> None:
-        self._inner, self._order = inner, order
-        self.inputs, self.batch_size, self.description = inner.inputs, inner.batch_size, inner.description
+        super().__init__(inner)
+        self._order = order
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         if self._order.is_set():
             self._order.clear()
             raise EvaluatorError("stopped on purpose")
-        self._inner.evaluate(batch, rows)
+        super().evaluate(batch, rows)
 
     def bind(self, batch: Batch) -> None: ...
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def _make(game: Game[Any, Any], device: Device, precision: str) -> Any:

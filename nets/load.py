@@ -6,22 +6,19 @@ import dataclasses
 import enum
 import hashlib
 import importlib.util
-import json
 import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from yomi.errors import one_line
 from yomi.nets.dlshogi.network import ShogiForm, ShogiNetwork, recognise
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import default_cache_dir, source_digest, temporary_cache_dir, write_atomically
 from yomi.nets.installation import missing_line
 from yomi.nets.katago.file import looks_like_network
-from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, BoardSize, NetworkInfo, recorded_size, size_name
+from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, BoardSize, NetworkInfo, size_name
 from yomi.nets.nnue import looks_like_nnue
 from yomi.nets.onnx_file import OnnxHeader, read_onnx_header
 from yomi.nets.sparse import looks_sparse, read_info
-from yomi.nets.text import parse_json
 
 _log = logging.getLogger("yomi.networks")
 
@@ -151,15 +148,14 @@ def prepare(file: NetworkFile, board_size: BoardSize, cache_dir: str | Path | No
                 f"{path}: made for boards of size {info.board_size}, expected size {size_name(board_size)}"
             )
         return path, info
-    # A second start hashes the file and reads two small files. onnx and onnxruntime, which take a second, are not
-    # imported.
+    # A second start hashes two files and reads a header. onnx and onnxruntime, which take a second, are not imported.
     digest = source_digest(path)
     folder = Path(cache_dir) if cache_dir is not None else default_cache_dir()
-    name = f"{digest[:_KEY_LENGTH]}-{KATAGO_CONVERTER_VERSION}-{size_name(board_size)}.onnx"
-    found = _cached(folder / "nets" / name, digest, recorded_size(board_size))
-    if found is not None:
-        return folder / "nets" / name, dataclasses.replace(found, source_file=path.name)
-    return _convert(path, board_size, digest, folder, name)
+    stem = f"{digest[:_KEY_LENGTH]}-{KATAGO_CONVERTER_VERSION}-{size_name(board_size)}"
+    entry = _cached(folder / "nets", stem) or _convert(path, board_size, digest, folder, stem)
+    header = read_onnx_header(entry)
+    assert header is not None
+    return entry, dataclasses.replace(NetworkInfo.from_props(header.metadata), source_file=path.name)
 
 
 def _recognise(path: Path, header: OnnxHeader) -> ShogiNetwork | None:
@@ -187,29 +183,16 @@ def _describe(start: bytes) -> str:
     return f"a file that starts with {start!r}"
 
 
-def _sidecar(entry: Path) -> Path:
-    return entry.with_suffix(".json")
+def _cached(folder: Path, stem: str) -> Path | None:
+    """Return a whole file in the cache, or None. Its name ends with its own digest."""
+    for entry in sorted(folder.glob(f"{stem}-*.onnx")):
+        if source_digest(entry)[:_KEY_LENGTH] == entry.stem.rpartition("-")[2]:
+            return entry
+        _log.warning("cached network %s is damaged: converting it again", entry)
+    return None
 
 
-def _cached(entry: Path, source_sha256: str, board_size: int) -> NetworkInfo | None:
-    """Return the metadata of a cache entry if the entry exists and is complete."""
-    try:
-        if not entry.exists() or not _sidecar(entry).exists():
-            return None
-        record = parse_json(_sidecar(entry).read_text(encoding="utf-8"))
-        info = NetworkInfo.from_json(record["info"])
-        # The sidecar is written last and has the entry's digest: half of a pair or a damaged file is found here.
-        if record["sha256"] != source_digest(entry) or record["info_sha256"] != _sha256(record["info"].encode()):
-            raise NetworkError("its digest differs from the recorded one")
-        if info.source_sha256 != source_sha256 or info.board_size != board_size:
-            raise NetworkError("it belongs to another network or board size")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        _log.warning("cached network %s is damaged (%s): converting it again", entry, one_line(str(error)))
-        return None
-    return info
-
-
-def _convert(path: Path, board_size: BoardSize, digest: str, folder: Path, name: str) -> tuple[Path, NetworkInfo]:
+def _convert(path: Path, board_size: BoardSize, digest: str, folder: Path, stem: str) -> Path:
     """Convert a KataGo network into the cache folder, or into a temporary folder if the cache cannot be written."""
     if importlib.util.find_spec("onnx") is None:
         raise NetworkError(missing_line("onnx", f"{path}: conversion to ONNX"))
@@ -217,28 +200,21 @@ def _convert(path: Path, board_size: BoardSize, digest: str, folder: Path, name:
     from yomi.nets.katago.onnx_export import convert
 
     _log.info("converting %s for boards of size %s", path, size_name(board_size))
-    content, info = convert(path, board_size, digest)
+    content = convert(path, board_size, digest)
+    name = f"{stem}-{hashlib.sha256(content).hexdigest()[:_KEY_LENGTH]}.onnx"
     try:
-        entry = folder / "nets" / name
-        _store(entry, content, info)
+        return _store(folder, name, content)
     except OSError as error:
         spare = temporary_cache_dir()
-        entry = spare / "nets" / name
         _log.warning("cache folder %s cannot be written (%s): using %s", folder, error.strerror or error, spare)
-        try:
-            _store(entry, content, info)
-        except OSError as second:
-            raise NetworkError(f"{entry}: cannot be written: {second.strerror or second}") from second
-    return entry, info
+    try:
+        return _store(spare, name, content)
+    except OSError as error:
+        raise NetworkError(f"{spare / 'nets' / name}: cannot be written: {error.strerror or error}") from error
 
 
-def _store(entry: Path, content: bytes, info: NetworkInfo) -> None:
+def _store(folder: Path, name: str, content: bytes) -> Path:
+    entry = folder / "nets" / name
     entry.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(entry, content)
-    text = info.to_json()
-    record = {"info": text, "info_sha256": _sha256(text.encode()), "sha256": _sha256(content)}
-    write_atomically(_sidecar(entry), json.dumps(record).encode())
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    return entry

@@ -297,7 +297,7 @@ class CudaDriver(ThreadDevice):
 
     def __init__(self, number: int) -> None:
         """Push the context of GPU `number` in this thread, or raise EvaluatorError."""
-        from yomi.native.cuda import read_ptx
+        from yomi.native.cuda import PTX
 
         super().__init__(number, PycudaContext if has_pycuda() else _Context)
         self._memory: list[int] = []
@@ -311,7 +311,7 @@ class CudaDriver(ThreadDevice):
             _check(status, self.name)
             assert self._stream.value is not None
             self.stream = self._stream.value  # its handle
-            status = self._driver.cuModuleLoadData(ctypes.byref(self._module), ctypes.c_char_p(read_ptx()))
+            status = self._driver.cuModuleLoadData(ctypes.byref(self._module), ctypes.c_char_p(PTX.read_bytes()))
             _check(status, f"{self.name}: loading the kernels")
             for dtype, kernel in self._kernels.items():
                 entry = ctypes.c_char_p(f"unpack_{dtype}".encode())

@@ -380,22 +380,34 @@ class NetworkEvaluator(FileEvaluator):
         return [bits[:, :end], bits[:, end:] if len(self.spec.bits) > 1 else batch.extras[:rows]]
 
 
-def network_in(evaluator: Evaluator) -> FileEvaluator | None:
-    """Return the network that supplies an evaluator's moves, or None."""
-    inner: Evaluator | None = evaluator
-    while not isinstance(inner, FileEvaluator | None):
-        inner = getattr(inner, "network", None)  # of one that mixes something else with it
-    return inner
+class OnNetwork:
+    """Base of evaluators that change or add to the evaluations of another evaluator, on the same device."""
+
+    def __init__(self, network: Evaluator) -> None:
+        self.network = network
+        self.inputs, self.batch_size = network.inputs, network.batch_size
+
+    @property
+    def description(self) -> str:
+        return self.network.description
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        self.network.evaluate(batch, rows)
+
+    def bind(self, batch: Batch) -> Calls | None:
+        return self.network.bind(batch)
+
+    def close(self) -> None:
+        self.network.close()
 
 
-class WithValues:
+class WithValues(OnNetwork):
     """The moves of one network with values, scores and ownership of another network on the same device."""
 
     def __init__(self, network: FileEvaluator, values: FileEvaluator) -> None:
-        self.network = network
+        super().__init__(network)
         self.values = values
         self.inputs = network.inputs | values.inputs
-        self.batch_size = network.batch_size
 
     @property
     def description(self) -> str:
@@ -415,27 +427,27 @@ class WithValues:
         self.network.close()
 
 
-class WithHuman:
+class WithHuman(OnNetwork):
     """A network for the search, with a second network on the same device that predicts the moves of people."""
 
     def __init__(self, network: Evaluator, human: NetworkEvaluator) -> None:
-        self.network = network
+        super().__init__(network)
         self.human = human
-        self.inputs, self.batch_size = network.inputs, network.batch_size
 
     @property
     def description(self) -> str:
         return f"{self.network.description}, moves of people by {self.human.description}"
 
-    def evaluate(self, batch: Batch, rows: int) -> None:
-        self.network.evaluate(batch, rows)
-
-    def bind(self, batch: Batch) -> Calls | None:
-        return self.network.bind(batch)
-
     def close(self) -> None:
         self.human.close()
         self.network.close()
+
+
+def network_in(evaluator: Evaluator) -> FileEvaluator | None:
+    """Return the network that supplies an evaluator's moves, or None."""
+    while isinstance(evaluator, OnNetwork):
+        evaluator = evaluator.network
+    return evaluator if isinstance(evaluator, FileEvaluator) else None
 
 
 F = TypeVar("F", bound=FileFormat)

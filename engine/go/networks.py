@@ -21,6 +21,7 @@ from yomi.engine.evaluators.network import (
     FloatArray,
     Format,
     NetworkEvaluator,
+    OnNetwork,
     graph_program,
 )
 from yomi.engine.evaluators.program_cache import keep_program, load_program
@@ -340,16 +341,15 @@ class RolloutEvaluator:
         """Release nothing: rollouts hold no resources."""
 
 
-class MixedEvaluator:
+class MixedEvaluator(OnNetwork):
     """A network with rollouts mixed into its values and ownership. Priors are the network's."""
 
     def __init__(self, network: Evaluator, weight: float, rollouts: int = 1, seed: int | None = None) -> None:
         """Give rollouts the `weight` (0 to 1). If the network has no scores, rollouts provide them."""
-        self.network = network
+        super().__init__(network)
         self.weight = weight
         self.rollouts = rollouts
         self.inputs = network.inputs | Inputs.POSITIONS
-        self.batch_size = network.batch_size
         source = getattr(network, "values", network)
         self._has_scores = not isinstance(source, FileEvaluator) or source.format.predicts_score
         self._local = _Local(np.random.SeedSequence(seed))
@@ -370,9 +370,6 @@ class MixedEvaluator:
     def _mix(self, batch: Batch) -> Calls:
         score_weight = self.weight if self._has_scores else 1.0
         return self._local.mix(batch, self.rollouts, self.weight, score_weight)
-
-    def close(self) -> None:
-        self.network.close()
 
 
 FORMATS = (KataGo, Aya, Cosumi)  # network formats, in the order in which they are tried on a file

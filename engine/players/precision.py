@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from yomi.engine.evaluators.network import FileEvaluator
+from yomi.engine.evaluators.network import FileEvaluator, OnNetwork
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.players.request import PlayableGame
 from yomi.engine.search.read_tree import root_priors
@@ -84,26 +84,17 @@ class Agreement:
         )
 
 
-class _Recorder:
-    """Evaluates by an evaluator, and copies each batch of one row with its results."""
+class _Recorder(OnNetwork):
+    """Copies each batch of one row with its results."""
 
-    batch_size = 1
-
-    def __init__(self, evaluator: Evaluator) -> None:
-        self._evaluator = evaluator
-        self.inputs = evaluator.inputs
-        self.description = evaluator.description
+    def __init__(self, network: Evaluator) -> None:
+        super().__init__(network)
         self.batches: list[Batch] = []
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        self._evaluator.evaluate(batch, rows)
+        super().evaluate(batch, rows)
         if batch.move_count[0]:
             self.batches.append(Batch(*map(np.copy, batch)))
-
-    def bind(self, batch: Batch) -> None: ...
-
-    def close(self) -> None:
-        """The caller closes the evaluator."""
 
 
 def record(

@@ -16,26 +16,9 @@ from yomi.nets.definitions.blocks import Attention, Bottleneck, FeedForward, Nor
 from yomi.nets.definitions.go import SHORT_ERRORS, VERSIONS, GoNetwork
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago import network as katago
-from yomi.nets.katago.network import (
-    Activation,
-    AttentionBlock,
-    BatchNorm,
-    BottleneckBlock,
-    Conv,
-    FeedForwardBlock,
-    FloatArray,
-    GlobalPoolingBlock,
-    KataGoNetwork,
-    MatBias,
-    MatMul,
-    OrdinaryBlock,
-    OutputScales,
-    PolicyHead,
-    Trunk,
-    ValueHead,
-)
+from yomi.nets.katago.network import FloatArray
 
-_ACTIVATIONS = {"relu": Activation.RELU, "mish": Activation.MISH, "silu": Activation.SILU}
+_ACTIVATIONS = {"relu": katago.Activation.RELU, "mish": katago.Activation.MISH, "silu": katago.Activation.SILU}
 # First version with a second policy, KataGo's optimistic one.
 _TWO_POLICIES = 12
 _TAUGHT_SCALES = ("score_mean", "score_stdev", "lead")
@@ -63,33 +46,33 @@ _PARTS = (
 )
 
 
-def to_katago(network: GoNetwork, name: str) -> KataGoNetwork:
+def to_katago(network: GoNetwork, name: str) -> katago.KataGoNetwork:
     """Return the network's weights in KataGo's form."""
     act = _ACTIVATIONS[network.activation]
     parts: dict[str, dict[str, Any]] = {"trunk": {}, "policy_head": {}, "value_head": {}}
     for owner, field, module, title in _PARTS:
         parts[owner][field] = _record(title, attrgetter(module)(network))
     blocks = tuple(_block(f"block{index}", block, act) for index, block in enumerate(network.blocks))
-    trunk = Trunk(meta_encoder=None, blocks=blocks, tip_act=act, **parts["trunk"])
+    trunk = katago.Trunk(meta_encoder=None, blocks=blocks, tip_act=act, **parts["trunk"])
     # From this version on there is an optimistic policy, too. Both get the network's only one.
     policies = 1 if network.version < _TWO_POLICIES else 2
     board = np.repeat(to_numpy(network.p2.weight), policies, axis=0)
     last = np.repeat(to_numpy(network.passing.weight).T, policies, axis=1)
     passing: dict[str, Any] = dict.fromkeys(("bias_pass", "act_pass", "matmul_pass2"))
-    passing["matmul_pass"] = MatMul("matmulpass", last)
+    passing["matmul_pass"] = katago.MatMul("matmulpass", last)
     if (first := network.passing_first) is not None:
         passing = {
             "matmul_pass": _record("matmulpass", first),
             "bias_pass": _record("biaspass", first.bias),
             "act_pass": act,
-            "matmul_pass2": MatMul("matmulpass2", last),
+            "matmul_pass2": katago.MatMul("matmulpass2", last),
         }
-    policy = PolicyHead(act_g1=act, act_p1=act, p2=Conv("p2", board), **passing, **parts["policy_head"])
-    value = ValueHead(act_v1=act, act_v2=act, **parts["value_head"])
-    return KataGoNetwork(name, network.version, network.scales, False, trunk, policy, value)
+    policy = katago.PolicyHead(act_g1=act, act_p1=act, p2=katago.Conv("p2", board), **passing, **parts["policy_head"])
+    value = katago.ValueHead(act_v1=act, act_v2=act, **parts["value_head"])
+    return katago.KataGoNetwork(name, network.version, network.scales, False, trunk, policy, value)
 
 
-def from_katago(source: KataGoNetwork) -> GoNetwork:
+def from_katago(source: katago.KataGoNetwork) -> GoNetwork:
     """Return a network of the same shape and weights with folded norms. It computes the same outputs.
 
     Raises:
@@ -97,7 +80,7 @@ def from_katago(source: KataGoNetwork) -> GoNetwork:
     """
     trunk, policy, value = source.trunk, source.policy_head, source.value_head
     activation = {act: name for name, act in _ACTIVATIONS.items()}.get(trunk.tip_act)
-    usual = OutputScales()
+    usual = katago.OutputScales()
     possible = (
         activation is not None
         and _activations(trunk.blocks) | _activations((policy, value)) <= {trunk.tip_act}
@@ -113,7 +96,7 @@ def from_katago(source: KataGoNetwork) -> GoNetwork:
             f"inputs, in a file of version {', '.join(map(str, VERSIONS))}"
         )
     assert activation is not None
-    tip = "norm" if isinstance(trunk.tip_norm, BatchNorm) else "spatial-rms" if trunk.tip_norm.spatial else "rms"
+    tip = "norm" if isinstance(trunk.tip_norm, katago.BatchNorm) else "spatial-rms" if trunk.tip_norm.spatial else "rms"
     network = GoNetwork(
         channels=trunk.channels,
         trunk=[_description(block) for block in trunk.blocks],
@@ -146,25 +129,25 @@ def from_katago(source: KataGoNetwork) -> GoNetwork:
     return network
 
 
-def _activations(parts: Sequence[object]) -> set[Activation]:
-    found: set[Activation] = set()
+def _activations(parts: Sequence[object]) -> set[katago.Activation]:
+    found: set[katago.Activation] = set()
     for part in parts:
-        found |= {value for value in vars(part).values() if isinstance(value, Activation)}
-        if isinstance(part, BottleneckBlock):
+        found |= {value for value in vars(part).values() if isinstance(value, katago.Activation)}
+        if isinstance(part, katago.BottleneckBlock):
             found |= _activations(part.blocks)
     return found
 
 
 def _description(block: katago.Block) -> dict[str, Any]:
-    if isinstance(block, OrdinaryBlock):
+    if isinstance(block, katago.OrdinaryBlock):
         return {"kind": "residual", "middle": block.conv1.out_channels}
-    if isinstance(block, GlobalPoolingBlock):
+    if isinstance(block, katago.GlobalPoolingBlock):
         regular, pooled = block.conv_regular.out_channels, block.conv_gpool.out_channels
         return {"kind": "residual", "middle": regular, "pooled": pooled}
-    if isinstance(block, BottleneckBlock):
+    if isinstance(block, katago.BottleneckBlock):
         inner = [_description(each) for each in block.blocks]
         return {"kind": "bottleneck", "middle": block.conv1.out_channels, "inner": inner}
-    if isinstance(block, AttentionBlock):
+    if isinstance(block, katago.AttentionBlock):
         sizes = {name: getattr(block, name) for name in ("heads", "kv_heads", "q_dim", "v_dim")}
         return {"kind": "attention", **sizes, "rope": "none" if block.rope is None else "learned"}
     return {"kind": "ffn", "hidden": block.w1.weights.shape[1], "gated": block.gate is not None}
@@ -176,13 +159,13 @@ _POOLING_PARTS = {"conv1": "conv_regular", "pooling": "conv_gpool", "matrix": "m
 
 def _load_parts(module: Any, part: Any) -> None:
     """Copy the weights of a record, or of all records of a block, into the corresponding module."""
-    if isinstance(part, MatBias):
+    if isinstance(part, katago.MatBias):
         _fill(module, part.bias)
-    elif isinstance(part, Conv):
+    elif isinstance(part, katago.Conv):
         _fill(module.weight, part.weights)
-    elif isinstance(part, MatMul):
+    elif isinstance(part, katago.MatMul):
         _fill(module.weight, part.weights.T)
-    elif isinstance(part, BatchNorm):
+    elif isinstance(part, katago.BatchNorm):
         for parameter, values in zip((module.scale, module.bias), part.folded(), strict=True):
             _fill(parameter, values)
     elif isinstance(part, katago.RmsNorm):
@@ -192,12 +175,12 @@ def _load_parts(module: Any, part: Any) -> None:
         if isinstance(module, RmsTip):
             _fill(module.bias, part.beta)
     else:
-        names = _POOLING_PARTS if isinstance(part, GlobalPoolingBlock) else {}
+        names = _POOLING_PARTS if isinstance(part, katago.GlobalPoolingBlock) else {}
         for name, child in module.named_children():
             record = getattr(part, names.get(name, name))
             for pair in zip(child, record, strict=True) if isinstance(child, nn.ModuleList) else [(child, record)]:
                 _load_parts(*pair)
-        if isinstance(part, AttentionBlock) and part.rope is not None:
+        if isinstance(part, katago.AttentionBlock) and part.rope is not None:
             _fill(module.rope, part.rope.ravel())
 
 
@@ -212,17 +195,17 @@ def _fill(parameter: Tensor, values: FloatArray) -> None:
 _FILE_NAMES = {"conv1": "w1", "conv2": "w2", "pooling": "w1b", "norm_pooled": "norm1b", "matrix": "w1r"}
 
 
-def _block(name: str, block: nn.Module, act: Activation) -> katago.Block:
-    kind: type[katago.Block] = OrdinaryBlock
+def _block(name: str, block: nn.Module, act: katago.Activation) -> katago.Block:
+    kind: type[katago.Block] = katago.OrdinaryBlock
     if isinstance(block, Attention):
-        kind = AttentionBlock
+        kind = katago.AttentionBlock
     elif isinstance(block, FeedForward):
-        kind = FeedForwardBlock
+        kind = katago.FeedForwardBlock
     elif isinstance(block, Bottleneck):
-        kind = BottleneckBlock
+        kind = katago.BottleneckBlock
     elif isinstance(block, Residual) and block.pooling is not None:
-        kind = GlobalPoolingBlock
-    ours = {theirs: own for own, theirs in _POOLING_PARTS.items()} if kind is GlobalPoolingBlock else {}
+        kind = katago.GlobalPoolingBlock
+    ours = {theirs: own for own, theirs in _POOLING_PARTS.items()} if kind is katago.GlobalPoolingBlock else {}
     values: dict[str, Any] = {"name": name}
     for field in dataclasses.fields(kind)[1:]:
         own = ours.get(field.name, field.name)
@@ -240,11 +223,11 @@ def _block(name: str, block: nn.Module, act: Activation) -> katago.Block:
 def _record(name: str, module: Any) -> Any:
     """Return the weights of a module, or a bias, as a record of KataGo's."""
     if isinstance(module, Tensor):
-        return MatBias(name, to_numpy(module))
+        return katago.MatBias(name, to_numpy(module))
     if isinstance(module, nn.Conv2d):
-        return Conv(name, to_numpy(module.weight))
+        return katago.Conv(name, to_numpy(module.weight))
     if isinstance(module, nn.Linear):
-        return MatMul(name, np.ascontiguousarray(to_numpy(module.weight).T))
+        return katago.MatMul(name, np.ascontiguousarray(to_numpy(module.weight).T))
     if isinstance(module, Norm):
         return _norm(name, module)
     rms = module.rms if isinstance(module, RmsTip) else module
@@ -253,13 +236,13 @@ def _record(name: str, module: Any) -> Any:
     return katago.RmsNorm(name, gamma, beta, rms.epsilon, rms.spatial)
 
 
-def _norm(name: str, module: Norm) -> BatchNorm:
+def _norm(name: str, module: Norm) -> katago.BatchNorm:
     if module.norm is not None:
         # The statistics of evaluation, not of the last batch.
         batch = module.norm
         mean, variance = to_numpy(batch.running_mean), to_numpy(batch.running_var)
-        return BatchNorm(name, mean, variance, to_numpy(batch.weight), to_numpy(batch.bias), batch.eps)
+        return katago.BatchNorm(name, mean, variance, to_numpy(batch.weight), to_numpy(batch.bias), batch.eps)
     assert module.bias is not None
     bias = to_numpy(module.bias)
     scale = np.ones_like(bias) if module.scale is None else to_numpy(module.scale)
-    return BatchNorm(name, np.zeros_like(bias), np.ones_like(bias), scale, bias, 1e-20)
+    return katago.BatchNorm(name, np.zeros_like(bias), np.ones_like(bias), scale, bias, 1e-20)

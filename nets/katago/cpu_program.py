@@ -19,38 +19,19 @@ import numpy.typing as npt
 
 from yomi.nets.errors import NetworkError
 from yomi.nets.forward_program import KataGoBuilder, M, Norm, V, identity_norm
-from yomi.nets.katago.network import (
-    GLOBAL_CHANNELS,
-    META_CHANNELS,
-    Activation,
-    AttentionBlock,
-    BatchNorm,
-    Block,
-    BottleneckBlock,
-    Conv,
-    FeedForwardBlock,
-    FloatArray,
-    GlobalPoolingBlock,
-    KataGoNetwork,
-    OrdinaryBlock,
-    PolicyHead,
-    RmsNorm,
-    Trunk,
-    ValueHead,
-    rope_angles,
-    size_offset,
-)
+from yomi.nets.katago import network as katago
+from yomi.nets.katago.network import FloatArray
 from yomi.nets.metadata import BoardSize, area_of
 
 _NAMES = {
-    Activation.IDENTITY: "identity",
-    Activation.RELU: "relu",
-    Activation.SILU: "silu",
-    Activation.MISH: "mish",
+    katago.Activation.IDENTITY: "identity",
+    katago.Activation.RELU: "relu",
+    katago.Activation.SILU: "silu",
+    katago.Activation.MISH: "mish",
 }
 
 
-def unsupported(network: KataGoNetwork) -> str | None:
+def unsupported(network: katago.KataGoNetwork) -> str | None:
     """Return why a network cannot be written as a program, or None if it can."""
     trunk, policy, value = network.trunk, network.policy_head, network.value_head
     height, width = trunk.conv.weights.shape[2:]
@@ -66,15 +47,15 @@ def unsupported(network: KataGoNetwork) -> str | None:
     return _unsupported_blocks(trunk.blocks) or _unsupported_convs("a head", [*firsts, policy.p2])
 
 
-def _unsupported_blocks(blocks: Sequence[Block]) -> str | None:
+def _unsupported_blocks(blocks: Sequence[katago.Block]) -> str | None:
     for block in blocks:
-        if isinstance(block, OrdinaryBlock):
+        if isinstance(block, katago.OrdinaryBlock):
             convs = [block.conv1, block.conv2]
-        elif isinstance(block, GlobalPoolingBlock):
+        elif isinstance(block, katago.GlobalPoolingBlock):
             convs = [block.conv_regular, block.conv_gpool, block.conv2]
             if block.conv_regular.weights.shape[2:] != block.conv_gpool.weights.shape[2:]:
                 return f"the two convolutions of {block.name} differ in size"
-        elif isinstance(block, BottleneckBlock):
+        elif isinstance(block, katago.BottleneckBlock):
             convs = [block.conv1, block.conv2]
             if reason := _unsupported_blocks(block.blocks):
                 return reason
@@ -85,7 +66,7 @@ def _unsupported_blocks(blocks: Sequence[Block]) -> str | None:
     return None
 
 
-def _unsupported_convs(owner: str, convs: Sequence[Conv]) -> str | None:
+def _unsupported_convs(owner: str, convs: Sequence[katago.Conv]) -> str | None:
     for conv in convs:
         if conv.weights.shape[2:] not in ((1, 1), (3, 3)):
             ky, kx = conv.weights.shape[2:]
@@ -93,7 +74,7 @@ def _unsupported_convs(owner: str, convs: Sequence[Conv]) -> str | None:
     return None
 
 
-def write_program(network: KataGoNetwork, size: BoardSize, builder: KataGoBuilder[M, V]) -> None:
+def write_program(network: katago.KataGoNetwork, size: BoardSize, builder: KataGoBuilder[M, V]) -> None:
     """Call `builder` for each operation of a network on boards of `size`. `unsupported` must have returned None.
 
     Inputs and outputs are those of `yomi.nets.katago.onnx_export`.
@@ -108,17 +89,17 @@ def write_program(network: KataGoNetwork, size: BoardSize, builder: KataGoBuilde
         raise NetworkError("weights and norms beyond float32 found, expected a trained network's") from None
 
 
-def _norm(norm: BatchNorm, activation: Activation) -> Norm:
+def _norm(norm: katago.BatchNorm, activation: katago.Activation) -> Norm:
     scale, bias = norm.folded()
     return scale, bias, _NAMES[activation]
 
 
-def biased(bias: FloatArray, activation: Activation = Activation.IDENTITY) -> Norm:
+def biased(bias: FloatArray, activation: katago.Activation = katago.Activation.IDENTITY) -> Norm:
     return np.ones(bias.size, np.float32), bias, _NAMES[activation]
 
 
 class _Writer(Generic[M, V]):
-    def __init__(self, network: KataGoNetwork, size: BoardSize, builder: KataGoBuilder[M, V]) -> None:
+    def __init__(self, network: katago.KataGoNetwork, size: BoardSize, builder: KataGoBuilder[M, V]) -> None:
         self._network = network
         self._size, self._area = size, area_of(size)
         self._builder = builder
@@ -126,33 +107,33 @@ class _Writer(Generic[M, V]):
     def write(self) -> None:
         trunk, builder = self._network.trunk, self._builder
         bias = self._bias(trunk)
-        last = None if isinstance(trunk.tip_norm, RmsNorm) else _norm(trunk.tip_norm, trunk.tip_act)
+        last = None if isinstance(trunk.tip_norm, katago.RmsNorm) else _norm(trunk.tip_norm, trunk.tip_act)
         tip: M | None = None
         if (first := _first_norm(trunk.blocks, last)) is None:
             stream = builder.first(trunk.conv.weights, bias, identity_norm(trunk.channels))
         else:
             stream, tip = builder.input(trunk.conv.weights, bias, first)
         tip = self._blocks(stream, tip, trunk.blocks, last)
-        if isinstance(trunk.tip_norm, RmsNorm):
+        if isinstance(trunk.tip_norm, katago.RmsNorm):
             norm, activation = trunk.tip_norm, _NAMES[trunk.tip_act]
             tip = builder.norm(stream, norm.gamma, norm.beta, norm.epsilon, norm.spatial, activation)
         assert tip is not None
         self._heads(tip)
 
-    def _bias(self, trunk: Trunk) -> V:
+    def _bias(self, trunk: katago.Trunk) -> V:
         """Write the vector that is added to each point of the first convolution."""
         builder, plain = self._builder, identity_norm(trunk.channels)
         numbers, encoder = builder.globals_(), trunk.meta_encoder
         if encoder is None:
             return builder.dense(numbers, trunk.matmul.weights, plain)
         # The metadata follow the globals in one vector.
-        matrix = np.pad(encoder.matmul1.weights, ((GLOBAL_CHANNELS, 0), (0, 0)))
+        matrix = np.pad(encoder.matmul1.weights, ((katago.GLOBAL_CHANNELS, 0), (0, 0)))
         hidden = builder.dense(numbers, matrix, biased(encoder.bias1.bias, encoder.act1))
         hidden = builder.dense(hidden, encoder.matmul2.weights, biased(encoder.bias2.bias, encoder.act2))
         encoded = builder.dense(hidden, encoder.matmul3.weights, plain)
-        return builder.dense(numbers, np.pad(trunk.matmul.weights, ((0, META_CHANNELS), (0, 0))), plain, encoded)
+        return builder.dense(numbers, np.pad(trunk.matmul.weights, ((0, katago.META_CHANNELS), (0, 0))), plain, encoded)
 
-    def _blocks(self, stream: M, normed: M | None, blocks: Sequence[Block], last: Norm | None) -> M | None:
+    def _blocks(self, stream: M, normed: M | None, blocks: Sequence[katago.Block], last: Norm | None) -> M | None:
         """Write blocks, and return last(stream after them).
 
         Args:
@@ -164,7 +145,7 @@ class _Writer(Generic[M, V]):
         builder = self._builder
         for index, block in enumerate(blocks):
             following = _first_norm(blocks[index + 1 :], last)
-            if isinstance(block, AttentionBlock | FeedForwardBlock):
+            if isinstance(block, katago.AttentionBlock | katago.FeedForwardBlock):
                 self._add_transformer(stream, block)
                 normed = None if following is None else builder.join(stream, None, following)
                 continue
@@ -177,9 +158,9 @@ class _Writer(Generic[M, V]):
                 normed = builder.conv_add(middle, block.conv2.weights, stream, following)
         return normed
 
-    def _add_transformer(self, stream: M, block: AttentionBlock | FeedForwardBlock) -> None:
+    def _add_transformer(self, stream: M, block: katago.AttentionBlock | katago.FeedForwardBlock) -> None:
         gamma, epsilon = block.norm.gamma[:, None], block.norm.epsilon
-        if isinstance(block, FeedForwardBlock):
+        if isinstance(block, katago.FeedForwardBlock):
             alive = _alive(block)
             gate = None if block.gate is None else (block.gate.weights * gamma)[:, alive]
             first, second = (block.w1.weights * gamma)[:, alive], block.w2.weights[alive]
@@ -188,15 +169,15 @@ class _Writer(Generic[M, V]):
         # The norm's gamma and the scale of the scores are folded into the weights.
         query = block.q.weights * gamma / np.float32(math.sqrt(block.q_dim))
         key, value = block.k.weights * gamma, block.v.weights * gamma
-        angles = None if block.rope is None else rope_angles(block.rope, self._size).astype(np.float32)
+        angles = None if block.rope is None else katago.rope_angles(block.rope, self._size).astype(np.float32)
         heads, groups = block.heads, block.kv_heads
         self._builder.attend(stream, query, key, value, block.out.weights, heads, groups, angles, epsilon)
 
-    def _middle(self, block: OrdinaryBlock | GlobalPoolingBlock | BottleneckBlock, normed: M) -> M:
+    def _middle(self, block: katago.OrdinaryBlock | katago.GlobalPoolingBlock | katago.BottleneckBlock, normed: M) -> M:
         """Write all of a block except its last convolution."""
         builder = self._builder
         norm2 = _norm(block.norm2, block.act2)
-        if isinstance(block, BottleneckBlock):
+        if isinstance(block, katago.BottleneckBlock):
             inner_normed: M | None = None
             if (first := _first_norm(block.blocks, norm2)) is None:
                 inner = builder.conv(normed, block.conv1.weights, identity_norm(block.conv1.out_channels))
@@ -205,7 +186,7 @@ class _Writer(Generic[M, V]):
             inner_normed = self._blocks(inner, inner_normed, block.blocks, norm2)
             assert inner_normed is not None
             return inner_normed
-        if isinstance(block, OrdinaryBlock):
+        if isinstance(block, katago.OrdinaryBlock):
             return builder.conv(normed, block.conv1.weights, norm2)
         scale, shift, activation = norm2
         regular, pooled = builder.convs(
@@ -221,7 +202,7 @@ class _Writer(Generic[M, V]):
     def _pool_matrix(self, matrix: FloatArray) -> FloatArray:
         """Return the matrix for sums and maxima, given the one for means, scaled means and maxima."""
         mean, scaled, greatest = np.split(matrix, 3)
-        sums = (mean + scaled * size_offset(self._area)) / self._area
+        sums = (mean + scaled * katago.size_offset(self._area)) / self._area
         return np.concatenate([sums, greatest]).astype(np.float32)
 
     # Heads
@@ -241,7 +222,7 @@ class _Writer(Generic[M, V]):
         self._policy_head(policy, p1, g1, (scale, shift, activation))
         self._value_head(value, v1)
 
-    def _policy_head(self, head: PolicyHead, p1: M, g1: M, norm: Norm) -> None:
+    def _policy_head(self, head: katago.PolicyHead, p1: M, g1: M, norm: Norm) -> None:
         builder = self._builder
         scale, shift, activation = norm
         channels = self._network.policy_channels
@@ -257,9 +238,9 @@ class _Writer(Generic[M, V]):
             passing = builder.dense(hidden, head.matmul_pass2.weights[:, :channels], identity_norm(channels))
         builder.policy(board, passing)
 
-    def _value_head(self, head: ValueHead, v1: M) -> None:
+    def _value_head(self, head: katago.ValueHead, v1: M) -> None:
         builder = self._builder
-        by_size = size_offset(self._area)
+        by_size = katago.size_offset(self._area)
         mean, scaled, squared = np.split(head.v2.weights, 3)
         sums = (mean + scaled * by_size + squared * (by_size**2 - 0.1)) / self._area
         # Zeros for the maxima, which the value head does not read.
@@ -271,16 +252,17 @@ class _Writer(Generic[M, V]):
         builder.ownership(builder.conv(v1, head.ownership.weights, identity_norm(1)))
 
 
-def _first_norm(blocks: Sequence[Block], last: Norm | None) -> Norm | None:
+def _first_norm(blocks: Sequence[katago.Block], last: Norm | None) -> Norm | None:
     """Return the norm of the first block, or of the part after the blocks if there are none."""
     if not blocks:
         return last
-    # A transformer block computes its own norm.
     block = blocks[0]
-    return None if isinstance(block, AttentionBlock | FeedForwardBlock) else _norm(block.norm1, block.act1)
+    if isinstance(block, katago.AttentionBlock | katago.FeedForwardBlock):
+        return None  # it computes its own norm
+    return _norm(block.norm1, block.act1)
 
 
-def _alive(block: FeedForwardBlock) -> npt.NDArray[np.intp]:
+def _alive(block: katago.FeedForwardBlock) -> npt.NDArray[np.intp]:
     # Weight decay leaves some inner channels always zero, in some blocks most of them.
     alive = block.w1.weights.any(axis=0) & block.w2.weights.any(axis=1)
     if block.gate is not None:

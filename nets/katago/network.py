@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from typing import TypeAlias
 
 import numpy as np
@@ -314,3 +315,28 @@ class KataGoNetwork:
     @property
     def misc_channels(self) -> int:
         return int(self.value_head.sv3_bias.bias.shape[0])
+
+
+# -- layouts -----------------------------------------------------------------------------------------------------------
+
+# Records in the order of the file: name of the field, then input and output channels. A letter stands for a number that
+# its first record contains, and 3g for three times g.
+ENCODER = "matmul1 i a, bias1 a, act1, matmul2 a b, bias2 b, act2, matmul3 b c"
+ORDINARY = "norm1 c, act1, conv1 c m, norm2 m, act2, conv2 m c"
+POOLING = "norm1 c, act1, conv_regular c r, conv_gpool c g, norm_gpool g, act_gpool, matmul 3g r, "
+POOLING += "norm2 r, act2, conv2 r c"
+BEFORE_BLOCKS, AFTER_BLOCKS = "norm1 c, act1, conv1 c m", "norm2 m, act2, conv2 m c"
+ATTENTION = "norm c, q c q, k c k, v c v, out o c"
+GATED, UNGATED = "norm c, w1 c h, gate c h, w2 h c", "norm c, w1 c h, w2 h c"
+POLICY = "p1 c p, g1 c g, norm_g1 g, act_g1, matmul 3g p, norm_p1 p, act_p1, p2 p o"
+PASS, OLD_PASS = "matmul_pass 3g h, bias_pass h, act_pass, matmul_pass2 h o", "matmul_pass 3g o"
+NO_PASS_LAYER = {"bias_pass": None, "act_pass": None, "matmul_pass2": None}
+VALUE = "v1 c v, norm_v1 v, act_v1, v2 3v h, v2_bias h, act_v2, v3 h r, v3_bias r, sv3 h s, sv3_bias s, ownership v o"
+
+
+def entries(kind: type, layout: str) -> Iterator[tuple[str, str, list[tuple[int, str]]]]:
+    """Yield field, type of the record, and its channels as (factor, letter), of a layout of the dataclass `kind`."""
+    types = {field.name: str(field.type).removesuffix(" | None") for field in fields(kind)}
+    for entry in layout.split(", "):
+        name, *sizes = entry.split()
+        yield name, types[name], [(int(size[:-1] or 1), size[-1]) for size in sizes]

@@ -32,7 +32,7 @@ from yomi.nets.katago.network import (
     KataGoNetwork,
 )
 from yomi.nets.katago.outputs import describe
-from yomi.nets.metadata import BoardSize, NetworkInfo, area_of, recorded_size, sides, size_name
+from yomi.nets.metadata import BoardSize, area_of, recorded_size, sides, size_name
 
 MIN_BOARD_SIZE = 2
 MAX_BOARD_SIZE = 37
@@ -408,8 +408,8 @@ def _is_possible(size: BoardSize) -> bool:
     return all(MIN_BOARD_SIZE <= side <= MAX_BOARD_SIZE for side in sides(size))
 
 
-def convert(path: Path, board_size: BoardSize, source_sha256: str) -> tuple[bytes, NetworkInfo]:
-    """Return the ONNX file made from a KataGo network file for one board size, and its metadata.
+def convert(path: Path, board_size: BoardSize, source_sha256: str) -> bytes:
+    """Return the ONNX file made from a KataGo network file for one board size. It contains its metadata.
 
     Raises:
         NetworkError: the file is broken, or the board size is out of range.
@@ -418,4 +418,5 @@ def convert(path: Path, board_size: BoardSize, source_sha256: str) -> tuple[byte
         raise NetworkError(f"board size {size_name(board_size)} found, expected {MIN_BOARD_SIZE} to {MAX_BOARD_SIZE}")
     network = read_network(path)
     info = describe(network, recorded_size(board_size), path.name, source_sha256)
-    return export_onnx(network, board_size, info.to_props()).SerializeToString(deterministic=True), info
+    content: bytes = export_onnx(network, board_size, info.to_props()).SerializeToString(deterministic=True)
+    return content

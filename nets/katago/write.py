@@ -14,38 +14,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.nets.katago.network import (
-    META_CHANNELS,
-    Activation,
-    AttentionBlock,
-    BatchNorm,
-    Block,
-    BottleneckBlock,
-    Conv,
-    FeedForwardBlock,
-    FloatArray,
-    GlobalPoolingBlock,
-    KataGoNetwork,
-    MatBias,
-    MatMul,
-    MetaEncoder,
-    OrdinaryBlock,
-    OutputScales,
-    PolicyHead,
-    RmsNorm,
-    ValueHead,
-)
+from yomi.nets.katago import network as katago
+from yomi.nets.katago.network import FloatArray
 
 _KINDS = {
-    OrdinaryBlock: "ordinary_block",
-    GlobalPoolingBlock: "gpool_block",
-    BottleneckBlock: "nested_bottleneck_block",
-    AttentionBlock: "transformer_attention_block",
-    FeedForwardBlock: "transformer_ffn_block",
+    katago.OrdinaryBlock: "ordinary_block",
+    katago.GlobalPoolingBlock: "gpool_block",
+    katago.BottleneckBlock: "nested_bottleneck_block",
+    katago.AttentionBlock: "transformer_attention_block",
+    katago.FeedForwardBlock: "transformer_ffn_block",
 }
 
 
-def write_network(network: KataGoNetwork, *, text: bool = False, theta: float | None = None) -> bytes:
+def write_network(network: katago.KataGoNetwork, *, text: bool = False, theta: float | None = None) -> bytes:
     """Return the content of a network file. With `theta`, attention blocks get fixed instead of learnable RoPE."""
     return _Writer(network.version, text, theta).network(network)
 
@@ -70,11 +51,11 @@ class _Writer:
             self._out += b"@BIN@" + flat.tobytes() + b"\n"
 
     def _record(self, record: object) -> None:
-        if isinstance(record, Conv):
+        if isinstance(record, katago.Conv):
             out, in_, ky, kx = record.weights.shape
             self._tokens(record.name, ky, kx, in_, out, 1, 1)
             self._floats(record.weights.transpose(2, 3, 1, 0))
-        elif isinstance(record, BatchNorm):
+        elif isinstance(record, katago.BatchNorm):
             has_scale, has_bias = bool((record.scale != 1).any()), bool((record.bias != 0).any())
             self._tokens(record.name, record.mean.size, record.epsilon, has_scale, has_bias)
             self._floats(record.mean)
@@ -83,13 +64,13 @@ class _Writer:
                 self._floats(record.scale)
             if has_bias:
                 self._floats(record.bias)
-        elif isinstance(record, MatMul):
+        elif isinstance(record, katago.MatMul):
             self._tokens(record.name, *record.weights.shape)
             self._floats(record.weights)
-        elif isinstance(record, MatBias):
+        elif isinstance(record, katago.MatBias):
             self._tokens(record.name, record.bias.size)
             self._floats(record.bias)
-        elif isinstance(record, Activation):
+        elif isinstance(record, katago.Activation):
             self._tokens("act")
             if self._version >= 11:
                 self._tokens(record.value)
@@ -100,22 +81,22 @@ class _Writer:
         for record in records:
             self._record(record)
 
-    def network(self, network: KataGoNetwork) -> bytes:
+    def network(self, network: katago.KataGoNetwork) -> bytes:
         trunk = network.trunk
         self._tokens(network.name, network.version, 22, 19)
         if self._version >= 13:
-            self._tokens(*(getattr(network.scales, item.name) for item in fields(OutputScales)))
+            self._tokens(*(getattr(network.scales, item.name) for item in fields(katago.OutputScales)))
         if self._version >= 15:
             self._tokens(trunk.meta_encoder is not None, network.prefer_pass_alive_under_suicide_rules, *[0] * 6)
         self._tokens("trunk", len(trunk.blocks), trunk.channels, *_widths(trunk.blocks, trunk.channels))
         if self._version >= 15:
-            self._tokens(isinstance(trunk.tip_norm, RmsNorm), *[0] * 5)
+            self._tokens(isinstance(trunk.tip_norm, katago.RmsNorm), *[0] * 5)
         self._records(trunk.conv, trunk.matmul)
         if trunk.meta_encoder is not None:
-            self._tokens("encoder", META_CHANNELS)
-            self._records(*(getattr(trunk.meta_encoder, item.name) for item in fields(MetaEncoder)))
+            self._tokens("encoder", katago.META_CHANNELS)
+            self._records(*(getattr(trunk.meta_encoder, item.name) for item in fields(katago.MetaEncoder)))
         self._blocks(trunk.blocks)
-        if isinstance(trunk.tip_norm, RmsNorm):
+        if isinstance(trunk.tip_norm, katago.RmsNorm):
             norm = trunk.tip_norm
             self._tokens(norm.name, norm.gamma.size, norm.epsilon, norm.spatial, 0)
             self._floats(norm.gamma)
@@ -127,10 +108,10 @@ class _Writer:
         self._tokens("valuehead")
         if self._version >= 17:
             self._tokens(0, 0, 0)
-        self._records(*(getattr(network.value_head, item.name) for item in fields(ValueHead)))
+        self._records(*(getattr(network.value_head, item.name) for item in fields(katago.ValueHead)))
         return bytes(self._out)
 
-    def _policy_head(self, head: PolicyHead) -> None:
+    def _policy_head(self, head: katago.PolicyHead) -> None:
         self._tokens("policyhead")
         if self._version >= 17:
             self._tokens(head.p2.out_channels, 0, 0, 0)
@@ -139,16 +120,16 @@ class _Writer:
         if self._version >= 15:
             self._records(head.bias_pass, head.act_pass, head.matmul_pass2)
 
-    def _blocks(self, blocks: tuple[Block, ...]) -> None:
+    def _blocks(self, blocks: tuple[katago.Block, ...]) -> None:
         for block in blocks:
             self._tokens(_KINDS[type(block)], block.name)
-            if isinstance(block, AttentionBlock):
+            if isinstance(block, katago.AttentionBlock):
                 self._attention(block)
-            elif isinstance(block, FeedForwardBlock):
+            elif isinstance(block, katago.FeedForwardBlock):
                 self._tokens(*block.w1.weights.shape, block.gate is not None)
                 self._transformer_norm(block.norm)
                 self._records(*(record for record in (block.w1, block.gate, block.w2) if record is not None))
-            elif isinstance(block, BottleneckBlock):
+            elif isinstance(block, katago.BottleneckBlock):
                 self._tokens(len(block.blocks))
                 self._records(block.norm1, block.act1, block.conv1)
                 self._blocks(block.blocks)
@@ -156,11 +137,11 @@ class _Writer:
             else:
                 self._records(*(getattr(block, item.name) for item in fields(block) if item.name != "name"))
 
-    def _transformer_norm(self, norm: RmsNorm) -> None:
+    def _transformer_norm(self, norm: katago.RmsNorm) -> None:
         self._tokens(norm.name, norm.gamma.size, norm.epsilon)
         self._floats(norm.gamma)
 
-    def _attention(self, block: AttentionBlock) -> None:
+    def _attention(self, block: katago.AttentionBlock) -> None:
         learnable = self._theta is None and block.rope is not None
         self._tokens(block.heads, block.kv_heads, block.q_dim, block.v_dim, block.rope is not None, learnable)
         self._transformer_norm(block.norm)
@@ -172,10 +153,10 @@ class _Writer:
             self._tokens("rope", self._theta)
 
 
-def _widths(blocks: tuple[Block, ...], channels: int) -> tuple[int, int, int, int]:
+def _widths(blocks: tuple[katago.Block, ...], channels: int) -> tuple[int, int, int, int]:
     """Return the channels in the trunk's header: mid, regular, dilated and pooled."""
-    middle = next((block.conv1.out_channels for block in blocks if isinstance(block, OrdinaryBlock)), channels)
-    pooling = next((block for block in blocks if isinstance(block, GlobalPoolingBlock)), None)
+    middle = next((block.conv1.out_channels for block in blocks if isinstance(block, katago.OrdinaryBlock)), channels)
+    pooling = next((block for block in blocks if isinstance(block, katago.GlobalPoolingBlock)), None)
     if pooling is None:
         return middle, middle, middle, middle
     regular, pooled = pooling.conv_regular.out_channels, pooling.conv_gpool.out_channels
@@ -187,7 +168,7 @@ STEPS = 40
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 2, "pb": 2, "dict_size": 1 << 20}]
 
 
-def compress(network: KataGoNetwork) -> bytes:
+def compress(network: katago.KataGoNetwork) -> bytes:
     """Return the content of a `.bin.xz` file of the network, a third as large, with rounded block weights."""
     # Each layer has a step, a power of two, and its weights become multiples of it. So the lower bits of the floats are
     # zero, and the upper bits take few values. xz, configured for four-byte numbers, then needs little more than the
@@ -201,9 +182,9 @@ def compress(network: KataGoNetwork) -> bytes:
 
 
 def _rounded(part: Any) -> Any:
-    if isinstance(part, Conv):
+    if isinstance(part, katago.Conv):
         return dataclasses.replace(part, weights=round_weights(part.weights))
-    if isinstance(part, MatMul):
+    if isinstance(part, katago.MatMul):
         return dataclasses.replace(part, weights=round_weights(part.weights.T).T)
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
         names = [each.name for each in dataclasses.fields(part)]

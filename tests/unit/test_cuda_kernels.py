@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.fakes.gpu_driver import unpack_rows
+from tests.ptx import compile_ptx
 from yomi.native import cuda
 from yomi.native.packing import pack
 
@@ -66,7 +67,7 @@ def test_the_kernels_source_is_numpys(on_the_processor: Any, bits: int, repeat: 
 
 
 def test_the_shipped_ptx_is_that_of_the_source() -> None:
-    text = cuda.read_ptx().decode()
+    text = cuda.PTX.read_text()
     for name in ("unpack_float32", "unpack_float16"):
         assert f".visible .entry {name}(" in text
     assert ".target sm_70" in text
@@ -76,7 +77,7 @@ def test_the_shipped_ptx_is_that_of_the_source() -> None:
     version = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
     if "release 13.0" not in version:
         pytest.skip("another nvcc than the one that made the PTX: its registers are numbered otherwise")
-    assert cuda.compile_ptx(nvcc) == text
+    assert compile_ptx(nvcc) == text
 
 
 def test_the_shipped_ptx_assembles(tmp_path: Path) -> None:
