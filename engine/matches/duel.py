@@ -427,9 +427,9 @@ class DuelProcesses:
     ) -> None:
         """Start the processes. The other arguments are those of Duel."""
         # The next task that no process has taken, counted over all lists of tasks
-        counter = multiprocessing.get_context("spawn").Value("q", 0)
+        self._next = multiprocessing.get_context("spawn").Value("q", 0)
         self._sent = 0  # tasks of all lists so far
-        arguments = counter, game, players, config, count
+        arguments = self._next, game, players, config, count
         self._children = [ChildProcess(play_tasks, *arguments) for _ in range(processes)]
 
     def play(self, tasks: Sequence[DuelTask]) -> Iterator[DuelGame]:
