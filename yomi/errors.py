@@ -19,6 +19,10 @@ class ClosedError(Error):
     """A closed engine was used."""
 
 
+class CompileError(Error, RuntimeError):
+    """Kernels cannot be compiled or cached. The message is one line."""
+
+
 class LineError(Error):
     """An error whose text is one printable line, even if it quotes a hostile file."""
 

@@ -1,6 +1,6 @@
 """`yomi dataset make` for shogi: game records, hcpe, hcpe3 and psv files become a folder of shards.
 
-`ShogiEncoder` turns its boards into inputs of sparse networks (yomi.native.shogi.sparse).
+`ShogiEncoder` turns its boards into inputs of sparse networks (yomi.native.sparse.shogi).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from yomi.native.datasets.positions import encode_positions
 from yomi.native.datasets.sparse import encode_boards
 from yomi.native.shogi.pieces import HAND_TYPES, KING, PROMOTION, WHITE_PIECE
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
-from yomi.native.shogi.sparse import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES
 from yomi.native.shogi.spec import shogi_spec
+from yomi.native.sparse.shogi import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, widths
 from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.errors import NetworkError
