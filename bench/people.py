@@ -16,11 +16,10 @@ import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.levels import level_settings
-from yomi.engine.matches.results import fault_of
 from yomi.engine.matches.schedule import record_files
 from yomi.engine.players.people import features
 from yomi.engine.search.types import Limits
-from yomi.errors import LineError
+from yomi.errors import LineError, fault_of
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game

@@ -30,6 +30,12 @@ class LineError(Error):
         return one_line(super().__str__())
 
 
+def fault_of(file: object, error: object) -> str:
+    """Return an error message that names the file exactly once."""
+    text = str(error)
+    return text if str(file) in text else f"{file}: {text}"
+
+
 def is_control(character: str) -> bool:
     """Whether a terminal may interpret a character: a control, a line separator, or a change of direction."""
     if " " <= character <= "~":

@@ -15,6 +15,7 @@ from yomi.engine.shogi.placement import Placement
 from yomi.engine.shogi.records.files import load_records
 from yomi.engine.shogi.records.packed import read_hcpe
 from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, format_usi_line
+from yomi.errors import fault_of
 from yomi.nets.errors import NetworkError
 
 OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".usi", ".sfen", ".hcpe")
@@ -98,7 +99,7 @@ def _records(path: Path) -> Iterator[GameRecord]:
         else:
             yield from load_records(path)
     except RecordError as error:
-        raise NetworkError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+        raise NetworkError(fault_of(path, error)) from None
     except OSError as error:
         raise NetworkError(f"{path}: {error.strerror}") from None
 
