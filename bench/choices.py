@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 from yomi.engine.clients.client import RESIGN, WIN, EngineClient, EngineError
 from yomi.engine.clock import UNLIMITED, TimeSettings
 from yomi.engine.color import DRAW
-from yomi.engine.matches.results import fault_of
 from yomi.engine.matches.schedule import record_files
 from yomi.engine.play import G
-from yomi.errors import LineError
+from yomi.errors import LineError, fault_of
 from yomi.nets.files import append_lines
 from yomi.nets.text import parse_json
 

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from yomi.native.go.board import POSITION_DTYPE, ZOBRIST, clear
-from yomi.native.go.rollout import uniform_rollouts
-from yomi.native.go.rollout_policy import patterned_rollouts
+from yomi.native.go.rollout import rollouts
 
 C_SOURCE = Path(__file__).with_name("uniform_rollout.c")
 COMPILER_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
@@ -71,8 +70,8 @@ def run(seconds: float, sizes: Sequence[int]) -> list[dict[str, Any]]:
             root["komi"] = KOMI
             rng = np.array([size], np.uint64)
             contestants: dict[str, Play] = {
-                "uniform": lambda n, r=root, s=scratch, g=rng: uniform_rollouts(r, s, g, n),  # type: ignore[misc]
-                "patterned": lambda n, r=root, s=scratch, g=rng: patterned_rollouts(r, s, g, n),  # type: ignore[misc]
+                "uniform": lambda n, r=root, s=scratch, g=rng: rollouts(r, s, g, n, False),  # type: ignore[misc]
+                "patterned": lambda n, r=root, s=scratch, g=rng: rollouts(r, s, g, n, True),  # type: ignore[misc]
             }
             if twin is not None:
                 _check_twin(twin, size)
@@ -85,7 +84,7 @@ def _check_twin(twin: ctypes.CDLL, size: int) -> None:
     root, scratch = np.zeros(2, POSITION_DTYPE)
     clear(root, size, size)
     ours, theirs = np.array([12345], np.uint64), np.array([12345], np.uint64)
-    total = uniform_rollouts(root, scratch, ours, CHECKED_ROLLOUTS)
+    total = rollouts(root, scratch, ours, CHECKED_ROLLOUTS, False)
     twin_total = twin.uniform_rollouts(size, theirs.ctypes.data, CHECKED_ROLLOUTS)
     if total != twin_total or ours[0] != theirs[0]:
         raise RuntimeError(

@@ -156,7 +156,7 @@ class Game(abc.ABC, Generic[G, P]):
         from yomi.engine.default_network import alpha_beta_file, has_network
         from yomi.engine.evaluators.devices import devices_of
         from yomi.engine.players.request import LoadingError
-        from yomi.native.errors import CompileError
+        from yomi.errors import CompileError
 
         on_processor = has_network(options) and devices_of(options)[0].is_cpu
         try:

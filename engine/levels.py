@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.default_network import has_network, network_file
 from yomi.engine.options import TABLE as OPTIONS
 from yomi.engine.options import OptionError, Options
-from yomi.language import is_japanese, tr
+from yomi.language import tr
 from yomi.nets.models import network_of_levels
 
 if TYPE_CHECKING:
@@ -163,7 +163,12 @@ def describe_level(game: Game[Any, Any], options: Options, level: int) -> str:
         )
     if level == 1:
         return tr("level 1 of {count} (Elo 0 by definition: {subject})", count=COUNT, subject=subject)
-    if is_japanese():
-        return f"レベル {level}／{COUNT}：レベル1に対しておよそ {round(known.elo, -1):+.0f}（誤差の大きい目安です）"
-    elo = f"Elo {known.elo:+.0f} ± {known.error:.0f}"
-    return f"level {level} of {COUNT} ({elo} above level 1 in {known.games} games: {subject})"
+    return tr(
+        "level {level} of {count} (Elo {elo} ± {error} above level 1 in {games} games: {subject})",
+        level=level,
+        count=COUNT,
+        elo=f"{known.elo:+.0f}",
+        error=f"{known.error:.0f}",
+        games=known.games,
+        subject=subject,
+    )

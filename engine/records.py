@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from yomi.errors import fault_of
 from yomi.language import tr
 
 MAX_RECORD_BYTES = 2**28  # of a file of records; also of a compressed file after decompression
@@ -81,7 +82,7 @@ class LeftOut:
 
     def add(self, path: str | Path, error: object) -> None:
         """Omit a file, or a game of it."""
-        self.faults.append(str(error) if str(path) in str(error) else f"{path}: {error}")
+        self.faults.append(fault_of(path, error))
         if len(self.faults) <= MAX_NAMED:
             self._say(f"{self.faults[-1]}: left out")
 

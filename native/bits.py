@@ -121,12 +121,7 @@ def atomic_compare_exchange(typing_context: Any, array: Any, index: Any, expecte
     return _element_type(array, index)(array, index, expected, value), codegen
 
 
-def _load_plainly(array: Any, index: Any) -> Any:
-    with _PLAIN_LOCK:
-        return array[index]
-
-
-@machine_code(_load_plainly)
+@machine_code(lambda array, index: array[index])
 def atomic_load(typing_context: Any, array: Any, index: Any) -> Any:
     """Return array[index], read with acquire ordering."""
     element = _element_type(array, index)

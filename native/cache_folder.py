@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from yomi.native.errors import CompileError
+from yomi.errors import CompileError
 
 try:
     import fcntl
@@ -173,3 +173,8 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def size_of(path: Path) -> int:
+    """Return the size on disk in bytes of a file or folder."""
+    return sum(file.lstat().st_size for file in path.rglob("*")) if path.is_dir() else path.lstat().st_size

@@ -34,26 +34,16 @@ R = TypeVar("R")
 SOURCE_ROOT = Path(__file__).resolve().parent
 # Packages whose kernels contain kernels of other packages. `others` stands for files outside native.
 CONTAINS = {
-    "datasets": ("go", "shogi"),
-    "sparse": ("shogi",),
-    "alphabeta": ("shogi", "sparse"),
-    "others": ("alphabeta", "datasets", "go", "shogi", "sparse", "tree"),
+    "datasets": ("go", "shogi", "sparse", "forward"),
+    "sparse": ("shogi", "forward"),
+    "alphabeta": ("shogi", "forward"),
+    "others": ("alphabeta", "datasets", "forward", "go", "shogi", "sparse", "tree"),
 }
 # Sources of the layout of a batch. Evaluators load batches by address (yomi.native.bound_kernels), so no signature
 # shows a change.
 BATCHES = ("tree/arrays.py", "tree/buffers.py")
 # Files that compiled kernels do not depend on.
-WITHOUT_KERNELS = (
-    *(
-        "precompile.py",
-        "kernel_groups.py",
-        "build_kernels.py",
-        "levels.py",
-        "typecheck.py",
-        "debug_kernels.py",
-    ),
-    *("debug_kernels.py", "cache_folder.py", "compile_progress.py", "inventory.py"),
-)
+WITHOUT_KERNELS = ("cache_folder.py", "debug_kernels.py", "kernel_groups.py", "levels.py", "precompile.py")
 # Environment variables that change compiled kernels, besides the processor's.
 FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "YOMI_CHECKED")
 # Whether kernels check the tree during a search (YOMI_CHECKED=1).
@@ -213,7 +203,7 @@ def _compiled(function: Callable[P, R], *, allocates: bool, inline: bool = False
     decorate: Any = numba.njit
     options = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     compiled = decorate(**options, forceinline=inline, _nrt=allocates)(function)
-    if compiled._cache.cache_path is not None:  # yomi.native.typecheck has no cache and compiles nothing
+    if compiled._cache.cache_path is not None:  # tests.typecheck has no cache and compiles nothing
         compiled.compile = _by_parts(compiled, compiled.compile)
     compiled.compile = _widening(compiled.compile)
     keep_compiled(compiled._cache)
@@ -222,7 +212,7 @@ def _compiled(function: Callable[P, R], *, allocates: bool, inline: bool = False
 
 def keep_compiled(cache: Any) -> None:
     """Make a numba cache write under a lock, and distinguish games outside this package."""
-    if cache.cache_path is not None:  # yomi.native.typecheck has no cache
+    if cache.cache_path is not None:  # tests.typecheck has no cache
         _forget_other_versions(cache._cache_file)
         cache.save_overload = _saving(cache)
         cache._index_key = _telling_games(cache._index_key)

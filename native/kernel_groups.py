@@ -174,9 +174,8 @@ def compile_rollouts() -> None:
 
 def compile_partial() -> None:
     from yomi.native.go.aya import AYA_SCRATCH_DTYPE, encode_aya
-    from yomi.native.go.partial import decode
+    from yomi.native.go.partial import decode, encode_stones
     from yomi.native.go.spec import go_spec
-    from yomi.native.go.stones import encode_stones
     from yomi.native.tree.buffers import make_batch
 
     batch = make_batch(go_spec(SIZE), 1, Inputs.POSITIONS)
@@ -189,7 +188,7 @@ def compile_partial() -> None:
 def compile_forward() -> None:
     """Compile the networks' forward pass. A program without operations contains all of its code."""
     from yomi.native.forward.builder import ProgramBuilder
-    from yomi.native.forward.squash import TANH
+    from yomi.native.forward.entry import TANH
 
     program = replace(ProgramBuilder(SIZE, 22, 19).build(), squash=TANH)
     area = SIZE * SIZE
@@ -259,7 +258,7 @@ def compile_shogi_learning() -> None:
 
 
 def compile_material() -> None:
-    from yomi.native.forward.policy_value import decode
+    from yomi.native.forward.entry import decode
     from yomi.native.shogi.effects import EFFECTS_DTYPE
     from yomi.native.shogi.material import evaluate_rows
     from yomi.native.shogi.spec import shogi_spec
@@ -273,10 +272,9 @@ def compile_material() -> None:
 
 
 def compile_sparse() -> None:
-    from yomi.native.shogi.sparse import SCRATCH_DTYPE
     from yomi.native.shogi.spec import shogi_spec
     from yomi.native.sparse.network import make_scratch
-    from yomi.native.sparse.shogi import EXAMPLE, evaluate_rows
+    from yomi.native.sparse.shogi import EXAMPLE, SCRATCH_DTYPE, evaluate_rows
     from yomi.native.tree.buffers import make_batch
 
     batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
@@ -321,7 +319,7 @@ GROUPS: dict[str, Group] = {
     "shogi-sparse": Group(compile_sparse, ("shogi", "sparse"), 3.0),
     "shogi-mate": Group(compile_mate, ("shogi",), 4.0),
     "shogi-inputs": Group(compile_shogi_inputs, ("shogi",), 4.0),
-    "shogi-alphabeta": Group(compile_alphabeta, ("shogi", "sparse", "alphabeta"), 12.0),
+    "shogi-alphabeta": Group(compile_alphabeta, ("shogi", "alphabeta"), 12.0),
     "shogi-material": Group(compile_material, ("shogi", "forward"), 3.0),
     "shogi-learning": Group(compile_shogi_learning, ("shogi", "datasets"), 3.0),
 }

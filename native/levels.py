@@ -1,6 +1,6 @@
 """Levels of x86-64 processors, and the compiled kernels for them in a wheel.
 
-A wheel may contain native/compiled/LEVEL, made by `python -m yomi.native.build_kernels`. YOMI_KERNELS=native or
+A wheel may contain native/compiled/LEVEL, made by `python -m tests.build_kernels`. YOMI_KERNELS=native or
 YOMI_KERNELS=LEVEL overrides the choice of kernels.
 """
 
@@ -14,8 +14,8 @@ import llvmlite.binding as llvm
 import numba
 
 import yomi
+from yomi.errors import CompileError
 from yomi.native.cache_folder import FACTS, require_private
-from yomi.native.errors import CompileError
 
 # The first start uses the wheel's kernels. It compiles kernels for the exact processor in the background, and later
 # starts use those.

@@ -3,38 +3,131 @@
 import contextlib
 import functools
 import hashlib
+import json
 import os
 import queue
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
 
 from yomi import children
+from yomi.errors import CompileError
 from yomi.language import tr
 from yomi.native import jit
-from yomi.native.cache_folder import COMPLETE, locked, write_json
-from yomi.native.compile_progress import Display, Progress
-from yomi.native.errors import CompileError
+from yomi.native.cache_folder import COMPLETE, FACTS, locked, write_json
 from yomi.native.jit import CACHE_DIRECTORY, CHOICE, IS_PLAIN, PACKAGED, kernel_facts, kernel_key
 from yomi.native.kernel_groups import GROUPS, NAMES
 from yomi.native.levels import NATIVE, ROOT, SETTING
-from yomi.time_left import duration
+from yomi.time_left import MIN_SAMPLE, SECONDS_BETWEEN_UPDATES, TimeLeft, duration
 
 # Otherwise numba would compile at the first call: half a minute in the middle of a move. Each compiled group
 # (yomi.native.kernel_groups) has a mark in the cache, so that later starts return at once.
 
 # Prefix of a process's message about an error in a kernel's source.
 MISTAKE = "a mistake in a kernel: "
-CHECK = "--check"  # option of a process that only finds the line of an error
 LATER = "--later"  # option of a process that compiles in the background; names follow
 NATIVELY = "--natively"  # option of a process that compiles native kernels beside packaged ones
 MAX_PROCESSES = 4  # more would only wait for the slowest group
 LOW_PRIORITY = 19  # niceness of the background process
+# Whether a terminal shows a bar; programs that use the library turn it off.
+has_bar: ContextVar[bool] = ContextVar("has_bar", default=True)
+SECONDS_BETWEEN_LINES = 15.0  # of progress, without a bar
+
+
+class Progress:
+    """Share done and time left of groups that parallel processes compile. Thread-safe."""
+
+    def __init__(self, seconds: Mapping[str, float], processes: int) -> None:
+        self._seconds = dict(seconds)
+        self._total = sum(seconds.values())
+        self._processes = processes
+        self._begun: dict[str, float] = {}
+        self._took = self._done = 0.0
+        self._lock = threading.Lock()
+
+    def begin(self, group: str) -> None:
+        with self._lock:
+            self._begun[group] = time.monotonic()
+
+    def finish(self, group: str) -> None:
+        with self._lock:
+            self._took += time.monotonic() - self._begun.pop(group)
+            self._done += self._seconds.pop(group)
+
+    def share(self) -> float:
+        """Return the finished share of the work, from 0 to 1."""
+        return self._done / self._total if self._total else 1.0
+
+    def left(self) -> float | None:
+        """Return the seconds left, or None until finished groups show the speed of this machine."""
+        with self._lock:
+            now = time.monotonic()
+            if self._took < MIN_SAMPLE:
+                return None
+            speed = max(self._done / self._took, 0.02)
+            for group, begin in self._begun.items():  # one that takes ten times as long shows a speed of a tenth
+                speed = min(speed, self._seconds[group] / max(now - begin, 1e-9))
+            left = dict(self._seconds)
+            for group, begin in self._begun.items():
+                left[group] -= min(0.95 * left[group], (now - begin) * speed)
+            return max([*left.values(), sum(left.values()) / self._processes]) / speed
+
+
+class Display:
+    """Shows a bar if stderr is a terminal; otherwise `report` receives a line every 15 seconds."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._begin = self._last = time.monotonic()
+        self._left = TimeLeft()
+        self._time = ""
+        self._bar: Any = None
+        if has_bar.get() and sys.stderr is not None and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            form = "{desc} {percentage:3.0f}%|{bar}| {unit}"
+            width = min(shutil.get_terminal_size().columns - 1, 100)
+            self._bar = tqdm(
+                total=100,
+                unit="",
+                desc=tr("yomi: compiling"),
+                bar_format=form,
+                file=sys.stderr,
+                leave=False,
+                ncols=width,
+            )
+
+    def show(self, progress: Progress) -> None:
+        now = time.monotonic()
+        percent = int(100 * progress.share())
+        if self._bar is not None:
+            if now - self._last >= SECONDS_BETWEEN_UPDATES:
+                self._last, left = now, self._left.report(progress.left())
+                self._time = "" if left is None else tr("{time} left", time=duration(left))
+            shown = percent, self._time
+            if shown != (self._bar.n, self._bar.unit):
+                self._bar.n, self._bar.unit = shown
+                self._bar.refresh()
+        elif now - self._last >= SECONDS_BETWEEN_LINES:
+            self._last = now
+            left = self._left.report(progress.left())
+            if left is None:
+                self._report(tr("compiling: {percent}%", percent=percent))
+            else:
+                self._report(tr("compiling: {percent}%, about {time} left", percent=percent, time=duration(left)))
+
+    def close(self) -> float:
+        if self._bar is not None:
+            self._bar.close()
+        return time.monotonic() - self._begin
 
 
 def is_compiled(name: str) -> bool:
@@ -242,16 +335,11 @@ def _watch_stdin(lines: "queue.SimpleQueue[bytes]") -> None:
 def main(words: Sequence[str]) -> None:
     """Run one task of a compiler process, selected by the first word. Print each group when it is compiled.
 
-    LATER: compile the missing groups of the names that follow. CHECK: only infer the types of the groups that follow.
-    NATIVELY: compile all missing groups, then make later starts use them. Otherwise: compile the groups named on stdin.
-    An error in a kernel's source is printed on stderr.
+    LATER: compile the missing groups of the names that follow. NATIVELY: compile all missing groups, then make later
+    starts use them. Otherwise: compile the groups named on stdin.
     """
-    from yomi.native import typecheck
-
     try:
-        if words[:1] == [CHECK]:
-            typecheck.check(GROUPS[group].compile for group in words[1:])
-        elif words[:1] == [NATIVELY]:
+        if words[:1] == [NATIVELY]:
             _watch_stdin(queue.SimpleQueue())
             with _alone(list(NAMES), lambda line: None):
                 _compile_here(_missing(NAMES))
@@ -264,10 +352,6 @@ def main(words: Sequence[str]) -> None:
             _compile_here(_read_groups())
     except OSError as error:  # a full disk may also prevent a folder or a file
         raise SystemExit(_no_room(f"{CACHE_DIRECTORY}: {error.strerror or error}")) from None
-    except Exception as error:
-        if (text := typecheck.describe(error)) is None:
-            raise
-        raise SystemExit(f"{MISTAKE}{text}") from None
 
 
 def _compile_here(groups: Iterable[str]) -> None:
@@ -275,9 +359,11 @@ def _compile_here(groups: Iterable[str]) -> None:
         begin = time.monotonic()
         try:
             GROUPS[group].compile()
-        except Exception:
-            _check(group)  # finds the line
+        except OSError:
             raise
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            raise SystemExit(f"{MISTAKE}{text}\npython -m tests.typecheck {group} names its line") from None
         # Otherwise other processes would compile the kernel again.
         if jit.UNSAVED:
             raise SystemExit(_no_room(jit.UNSAVED[0]))
@@ -285,12 +371,32 @@ def _compile_here(groups: Iterable[str]) -> None:
         print(group, flush=True)
 
 
-def _check(group: str) -> None:
-    """End this process with the line of an error in a group's kernels, if type inference finds it."""
-    command = [sys.executable, "-m", "yomi.native.precompile", CHECK, group]
-    found = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if MISTAKE in found.stderr:
-        raise SystemExit(found.stderr.strip())
+# Folders of kernels and marks of groups: name, hash of their facts.
+_STORED = re.compile(rf"(?P<name>[a-z-]+)-[0-9a-f]{{16}}(?P<mark>{re.escape(COMPLETE)})?")
+
+
+def unused_kernels() -> list[Path]:
+    """Return the folders of kernels and the marks of groups that this yomi does not use with any settings.
+
+    Raises:
+        OSError: the cache cannot be read.
+    """
+    found = ((path, _STORED.fullmatch(path.name)) for path in sorted(CACHE_DIRECTORY.iterdir()))
+    return [
+        path
+        for path, match in found
+        if match and path.is_dir() != bool(match["mark"]) and not _is_used(path, match["name"])
+    ]
+
+
+def _is_used(path: Path, name: str) -> bool:
+    try:
+        content = json.loads((path / FACTS if path.is_dir() else path).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return False
+    package = GROUPS[name].packages[0] if name in GROUPS else name
+    wanted = {**kernel_facts(package), "settings": ""}.items()
+    return isinstance(content, dict) and wanted <= {**content, "settings": ""}.items()
 
 
 if __name__ == "__main__":

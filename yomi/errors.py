@@ -19,11 +19,21 @@ class ClosedError(Error):
     """A closed engine was used."""
 
 
+class CompileError(Error, RuntimeError):
+    """Kernels cannot be compiled or cached. The message is one line."""
+
+
 class LineError(Error):
     """An error whose text is one printable line, even if it quotes a hostile file."""
 
     def __str__(self) -> str:
         return one_line(super().__str__())
+
+
+def fault_of(file: object, error: object) -> str:
+    """Return an error message that names the file exactly once."""
+    text = str(error)
+    return text if str(file) in text else f"{file}: {text}"
 
 
 def is_control(character: str) -> bool:

@@ -226,6 +226,7 @@ class Game(Position[GoGame]):
         last = self._raw.last_move
         return goban(
             self.board,
+            self._raw.board,
             last=None if last is None or last[1] == PASS else self._raw.board.coordinates(last[1]),
             labels={place: str(label) for place, label in self._marks("labels", labels)},
             numbers=dict(self._marks("numbers", numbers)),

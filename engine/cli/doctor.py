@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from yomi import __version__
 from yomi.engine.evaluators.devices import install_command
 from yomi.engine.machine import processor_name, usable_cores
+from yomi.errors import CompileError
 from yomi.language import tr
-from yomi.native.errors import CompileError
 from yomi.nets.installation import EXTRA_OF, extra_command, pip_command
 
 if TYPE_CHECKING:
@@ -133,10 +133,10 @@ PARTS = {"alphabeta": "alpha-beta", "more": "other networks and evaluators", "le
 
 
 def compiled_kernels() -> Iterator[Finding]:
-    from yomi.native.inventory import size_of, unused_kernels
+    from yomi.native.cache_folder import size_of
     from yomi.native.jit import CACHE_DIRECTORY
     from yomi.native.kernel_groups import NAMES
-    from yomi.native.precompile import is_compiled
+    from yomi.native.precompile import is_compiled, unused_kernels
 
     for name in NAMES:
         game, _, part = name.partition("-")

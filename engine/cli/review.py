@@ -36,7 +36,7 @@ from yomi.engine.records import read_record_bytes
 from yomi.engine.registry import GAMES
 from yomi.engine.review import ReviewError
 from yomi.engine.review_scans import FIRST_SECONDS, KnownPositions, Plan, first_visits, parse_first_pass
-from yomi.errors import printable
+from yomi.errors import fault_of, printable
 from yomi.language import tr
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import check_file, check_folder
@@ -399,7 +399,7 @@ def review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcom
                 outcome.quizzes.append((name, annotated))
             outcome.reviewed.append({"file": str(job.path), "number": number, **annotated.review.to_json()})
     except (ReviewError, NetworkError, EvaluatorError) as error:
-        text = str(error) if str(job.path) in str(error) else f"{job.path}: {error}"
+        text = fault_of(job.path, error)
         if isinstance(error, ReviewError) and job.path.suffix.lower() not in _suffixes():
             text += tr(" (known endings of records: {suffixes})", suffixes=" ".join(_suffixes()))
         outcome.broken += 1

@@ -65,8 +65,8 @@ def compile_now(games: tuple[str, ...]) -> None:
 
 
 def clean() -> None:
-    from yomi.native.cache_folder import remove
-    from yomi.native.inventory import size_of, unused_kernels
+    from yomi.native.cache_folder import remove, size_of
+    from yomi.native.precompile import unused_kernels
 
     removed = 0
     for path in unused_kernels():

@@ -18,8 +18,7 @@ from yomi.engine.evaluators.devices import CPU, NATIVE_PRECISIONS, Device, check
 from yomi.errors import one_line
 from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.forward.builder import Program, ProgramBuilder
-from yomi.native.forward.policy_value import decode, decode_rows
-from yomi.native.forward.squash import SQUASHES
+from yomi.native.forward.entry import SQUASHES, decode, decode_rows
 from yomi.native.packing import pack
 from yomi.native.spec import Inputs, packed_words
 from yomi.native.tree.buffers import make_batch

@@ -256,15 +256,13 @@ class GoGame:
         self.rules = rules
         self._restart()
 
-    def set_position(
-        self, stones: Iterable[tuple[int, int]], side: int = BLACK, *, prisoners: tuple[int, int] = (0, 0)
-    ) -> None:
-        """Set the initial position and drop all moves. Stones are (color, point), prisoners (black, white).
+    def set_position(self, stones: Iterable[tuple[int, int]], side: int = BLACK) -> None:
+        """Set the initial position and drop all moves. Stones are (color, point).
 
         Raises:
             SetupError: see `check_setup`; nothing has changed.
         """
-        self._set_initial(list(stones), side, prisoners, 0)
+        self._set_initial(list(stones), side, (0, 0), 0)
 
     def edit(self, changes: Iterable[tuple[int, int]], side: int | None = None) -> None:
         """Change stones on the current board, which becomes the initial position (SGF's AB, AW, AE and PL).

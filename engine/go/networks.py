@@ -293,7 +293,7 @@ class Cosumi(PartialFormat):
     features = "go-stones-2", "cosumi-3"
 
     def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
-        from yomi.native.go.stones import encode_stones
+        from yomi.native.go.partial import encode_stones
 
         return encode_stones.bind(batch, planes)
 

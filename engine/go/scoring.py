@@ -108,13 +108,11 @@ def dead_stones(game: GoGame, ownership: Ownership) -> set[int]:
     return dead
 
 
-def ownership_by_rollouts(game: GoGame, rollouts: int = ROLLOUTS, seed: int = 1) -> Ownership:
-    """Return the owner of each point by uniform rollouts: float32[area] from the top left, +1 = Black. The seed is not
-    0.
-    """
+def ownership_by_rollouts(game: GoGame, rollouts: int = ROLLOUTS) -> Ownership:
+    """Return the owner of each point by uniform rollouts: float32[area] from the top left, +1 = Black."""
     scratch = np.zeros(1, POSITION_DTYPE)[0]
     totals = np.zeros(game.board.area, np.int32)
-    rollout_ownership(game.position, scratch, np.array([seed], np.uint64), rollouts, totals)
+    rollout_ownership(game.position, scratch, np.ones(1, np.uint64), rollouts, totals)
     return (totals / rollouts).astype(np.float32)
 
 

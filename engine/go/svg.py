@@ -10,11 +10,10 @@ from typing import TypeAlias
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE
 from yomi.engine.go.points import COLUMNS, Board, star_lines
-from yomi.engine.pictures import INK, MARK, WOOD, Grid, element, heat_color, rows_of, sheet, strength, text_at
+from yomi.engine.pictures import INK, MARK, WOOD, Grid, element, heat_color, sheet, strength, text_at
 
 Point: TypeAlias = tuple[int, int]
 
-MAX_SIZE = 25
 CELL, RADIUS = 32, 15  # distance between lines, and radius of a stone
 MIN_STRENGTH = 0.005  # smaller values are not drawn
 STONES = {BLACK: "#15120e", WHITE: "#fbf9f4"}
@@ -24,6 +23,7 @@ ON_STONES = {BLACK: "#fbf9f4", WHITE: "#15120e", 0: INK}
 
 def goban(
     stones: Grid,
+    board: Board,
     *,
     last: Point | None = None,
     labels: Mapping[Point, str] | None = None,
@@ -31,65 +31,41 @@ def goban(
     heat: Grid | None = None,
     ownership: Grid | None = None,
     coordinates: bool = True,
-    title: str = "",
 ) -> str:
     """Return the picture of a board.
 
     Args:
-        stones: 0, BLACK or WHITE for each point, in 1 to 25 rows and columns.
+        stones: 0, BLACK or WHITE for each point.
+        board: its shape.
         last: the last move, marked with a ring; None for none or a pass.
         labels: text of one to three characters by point.
         numbers: move numbers by point, where there is no label.
         heat: value from -1 (red) to 1 (blue) for each point, such as a policy; NaN for nothing.
         ownership: value from -1 (White) to 1 (Black) for each point, drawn as small squares.
         coordinates: write A to Z without I, and rows from the bottom.
-        title: text for screen readers; empty for a default title.
-
-    Raises:
-        ValueError: wrong size of the board, wrong value in `stones`, or a point off the board.
     """
-    rows = _rows(stones)
-    board = Board(len(rows[0]), len(rows))
+    rows = [[int(stone) for stone in row] for row in stones]
     texts = {**{point: str(number) for point, number in (numbers or {}).items()}, **(labels or {})}
-    for point in [*texts, *([] if last is None else [last])]:
-        if not (0 <= point[0] < board.width and 0 <= point[1] < board.height):
-            raise ValueError(f"point {point}: expected (column, row) on a board of {_size(board)}, from (0, 0)")
     margin = CELL * (1.1 if coordinates else 0.75)
     picture = _Goban(rows, board, margin)
     parts = [*picture.grid()]
     if heat is not None:
-        parts = [*picture.heat(rows_of(heat, board.width, board.height, "heat")), *parts]
+        parts = [*picture.heat(heat), *parts]
     parts += picture.stones()
     if ownership is not None:
-        parts += picture.ownership(rows_of(ownership, board.width, board.height, "ownership"))
+        parts += picture.ownership(ownership)
     parts += picture.texts(texts)
     if last is not None:
         parts.append(picture.last(last, last in texts))
     if coordinates:
         parts += picture.coordinates()
     across, down = (2 * margin + (side - 1) * CELL for side in (board.width, board.height))
-    return sheet(across, down, title or _title(rows, board, last), parts)
-
-
-def _size(board: Board) -> str:
-    return str(board).replace("x", "×")
-
-
-def _rows(stones: Grid) -> list[list[int]]:
-    rows = [[int(stone) for stone in row] for row in stones]
-    width = len(rows[0]) if rows else 0
-    if not (1 <= len(rows) <= MAX_SIZE and 1 <= width <= MAX_SIZE) or any(len(row) != width for row in rows):
-        sizes = sorted({len(row) for row in rows})
-        raise ValueError(f"{len(rows)} rows of {sizes} stones: expected 1 to {MAX_SIZE} equal rows of 1 to {MAX_SIZE}")
-    for stone in (stone for row in rows for stone in row):
-        if stone not in (0, BLACK, WHITE):
-            raise ValueError(f"stone {stone}: expected 0, {BLACK} (Black) or {WHITE} (White)")
-    return rows
+    return sheet(across, down, _title(rows, board, last), parts)
 
 
 def _title(rows: list[list[int]], board: Board, last: Point | None) -> str:
     black, white = (sum(row.count(color) for row in rows) for color in (BLACK, WHITE))
-    text = f"Go board {_size(board)}, {black} black and {white} white stones"
+    text = f"Go board {board.width}×{board.height}, {black} black and {white} white stones"
     if last is None:
         return text
     color = COLOR_NAMES.get(rows[last[1]][last[0]], "")
@@ -139,7 +115,7 @@ class _Goban:
                 x, y = self.place(point)
                 yield element("circle", cx=x, cy=y, r=RADIUS, fill=STONES[stone], stroke=STONES[BLACK])
 
-    def heat(self, values: list[list[float]]) -> Iterator[str]:
+    def heat(self, values: Grid) -> Iterator[str]:
         """Yield a square for each value, with the value as a tooltip."""
         for (column, row), _ in self.points():
             value = values[row][column]
@@ -147,7 +123,7 @@ class _Goban:
                 name = f"{self.board.vertex(self.board.point(column, row))}: {value:.3g}"
                 yield self.square((column, row), CELL, element("title", name), fill=heat_color(value))
 
-    def ownership(self, values: list[list[float]]) -> Iterator[str]:
+    def ownership(self, values: Grid) -> Iterator[str]:
         """Yield a small square of the owner's color for each point without the owner's stone."""
         for (column, row), stone in self.points():
             value = values[row][column]

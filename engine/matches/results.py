@@ -15,7 +15,7 @@ from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.game import Game
 from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
 from yomi.engine.records import LeftOut
-from yomi.errors import LineError
+from yomi.errors import LineError, fault_of
 from yomi.nets.files import append_object, complete_lines, lock_file, sync_folder
 from yomi.nets.text import first_difference, parse_json
 
@@ -30,12 +30,6 @@ class MatchError(LineError):
 def key_of(text: str) -> str:
     """Return a short hash of a game's opening and moves."""
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
-
-
-def fault_of(file: Path, error: Exception) -> str:
-    """Return an error message that names the file exactly once."""
-    text = str(error)
-    return text if str(file) in text else f"{file}: {text}"
 
 
 @dataclass(frozen=True, slots=True)

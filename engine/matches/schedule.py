@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine.matches.games import MatchGame
-from yomi.engine.matches.results import MatchError, fault_of
+from yomi.engine.matches.results import MatchError
 from yomi.engine.records import LeftOut
+from yomi.errors import fault_of
 
 FORMS = ("round-robin", "gauntlet")
 # Draws in a row without a new opening that end the search: per known opening, and at least.

@@ -15,15 +15,14 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.kernel_evaluators import KernelFormat, SparseFormat
 from yomi.engine.evaluators.network import Feed, PolicyValueFormat
 from yomi.engine.options import Options
+from yomi.native.alphabeta.nnue import make_inputs, network_of
 from yomi.native.forward.emit import WIDTH
 from yomi.native.shogi.effects import EFFECTS_DTYPE
 from yomi.native.shogi.material import evaluate_rows as evaluate_material
-from yomi.native.shogi.nnue import make_inputs
 from yomi.native.shogi.position import MAX_MOVES
-from yomi.native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.sparse.network import make_scratch
-from yomi.native.sparse.nnue import network_of
+from yomi.native.sparse.shogi import INPUTS, MOVE_ROWS, SCRATCH_DTYPE
 from yomi.native.sparse.shogi import evaluate_rows as evaluate_sparse_rows
 from yomi.native.spec import Inputs
 from yomi.nets.errors import NetworkError
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class ShogiSparse(SparseFormat):
-    """Sparse networks with the inputs of yomi.native.shogi.sparse."""
+    """Sparse networks with the inputs of yomi.native.sparse.shogi."""
 
     title = "a sparse network for shogi"
     inputs, move_rows = INPUTS, MOVE_ROWS

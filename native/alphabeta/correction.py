@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from yomi.native.alphabeta.statistics import adjust
 from yomi.native.alphabeta.thread import (
     BEFORE,
     CORRECTION_BITS,
@@ -69,13 +70,6 @@ def correction(thread, pos, ply):  # type: ignore[no-untyped-def]
     return total
 
 
-@inlined
-def _adjust(errors, place, bonus):  # type: ignore[no-untyped-def]
-    bonus = min(max(bonus, -CORRECTION_LIMIT), CORRECTION_LIMIT)
-    old = np.int64(errors[place])
-    errors[place] = old + bonus - old * abs(bonus) // CORRECTION_LIMIT
-
-
 @kernel
 def learn_correction(thread, pos, ply, error, depth, has_best):  # type: ignore[no-untyped-def]
     """Note by how much a search of `depth` plies differed from the corrected static value of the position at a ply.
@@ -85,7 +79,7 @@ def learn_correction(thread, pos, ply, error, depth, has_best):  # type: ignore[
     us = U(pos.side_to_move) - U(1)
     bonus = min(max(error * depth * (12 if has_best else 17) // 128, -CORRECTION_LIMIT // 4), CORRECTION_LIMIT // 4)
     for kind in range(U(CORRECTIONS)):
-        _adjust(thread.corrections[kind, us], _feature(pos, kind), bonus * RATES[kind] // 128)
+        adjust(thread.corrections[kind, us], _feature(pos, kind), bonus * RATES[kind] // 128, CORRECTION_LIMIT)
     if thread.frames[U(ply + BEFORE)].move != 0:
-        _adjust(thread.errors, _pair(thread, ply, 1), bonus)
-        _adjust(thread.errors, _pair(thread, ply, 3), bonus // 2)
+        adjust(thread.errors, _pair(thread, ply, 1), bonus, CORRECTION_LIMIT)
+        adjust(thread.errors, _pair(thread, ply, 3), bonus // 2, CORRECTION_LIMIT)

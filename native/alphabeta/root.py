@@ -4,6 +4,7 @@ import numpy as np
 
 from yomi.native.alphabeta import parameters as p
 from yomi.native.alphabeta.correction import hash_pawns
+from yomi.native.alphabeta.nnue import begin
 from yomi.native.alphabeta.node import INFINITE, WON, extend_line, to_table
 from yomi.native.alphabeta.search import PAWN_SHIFT, UNIT, base_reduction, search, window_reduction
 from yomi.native.alphabeta.statistics import reduction_statistics
@@ -31,7 +32,6 @@ from yomi.native.alphabeta.thread import (
 from yomi.native.bits import U
 from yomi.native.bound_kernels import entry, load
 from yomi.native.shogi.position import gives_check
-from yomi.native.sparse.nnue import begin
 
 
 @entry(ARGUMENTS)

@@ -25,7 +25,7 @@ WEIGHTS = np.array([1157, 648, 288, 576, 140, 441], np.int64)
 
 
 @inlined
-def _adjust(statistics, place, bonus, limit):  # type: ignore[no-untyped-def]
+def adjust(statistics, place, bonus, limit):  # type: ignore[no-untyped-def]
     bonus = min(max(np.int64(bonus), -limit), limit)
     old = np.int64(statistics[place])
     statistics[place] = old + bonus - old * abs(bonus) // limit
@@ -119,7 +119,7 @@ def reward_following(thread, ply, place, bonus):  # type: ignore[no-untyped-def]
         frame = thread.frames[U(ply + BEFORE - i)]
         if frame.move != 0:
             more = 88 if i == 0 else 0
-            _adjust(
+            adjust(
                 thread.follows,
                 U(frame.played) * U(PIECE_SQUARES) + place,
                 bonus * WEIGHTS[U(i)] // 1024 + more,
@@ -132,17 +132,17 @@ def reward_quiet(thread, ply, move, bonus):  # type: ignore[no-untyped-def]
     """Add a bonus, or a malus, to all statistics of a quiet move at a ply."""
     pos = thread.positions[U(ply)]
     place = piece_square(pos, move)
-    _adjust(thread.by_move, _side_move(U(pos.side_to_move) - U(1), move), bonus, MOVE_LIMIT)
+    adjust(thread.by_move, _side_move(U(pos.side_to_move) - U(1), move), bonus, MOVE_LIMIT)
     if ply < NEAR_ROOT:
-        _adjust(thread.near_root[U(ply)], U(move) & U(0x3FFF), bonus * 761 // 1024, MOVE_LIMIT)
+        adjust(thread.near_root[U(ply)], U(move) & U(0x3FFF), bonus * 761 // 1024, MOVE_LIMIT)
     reward_following(thread, ply, place, bonus * 955 // 1024)
     weight = 850 if bonus > 0 else 550
-    _adjust(thread.with_pawns[U(thread.frames[U(ply + BEFORE)].pawns)], place, bonus * weight // 1024, PAWN_LIMIT)
+    adjust(thread.with_pawns[U(thread.frames[U(ply + BEFORE)].pawns)], place, bonus * weight // 1024, PAWN_LIMIT)
 
 
 @kernel
 def reward_capture(thread, ply, move, bonus):  # type: ignore[no-untyped-def]
-    _adjust(thread.captures, _capture_place(thread.positions[U(ply)], move), bonus, CAPTURE_LIMIT)
+    adjust(thread.captures, _capture_place(thread.positions[U(ply)], move), bonus, CAPTURE_LIMIT)
 
 
 @kernel
@@ -186,7 +186,7 @@ def reward_last(thread, ply, depth, best, static):  # type: ignore[no-untyped-de
     if frame.move == 0:
         return
     if frame.captured != 0:
-        _adjust(thread.captures, U(frame.piece_square) * U(16) + U(frame.captured), 1018, CAPTURE_LIMIT)
+        adjust(thread.captures, U(frame.piece_square) * U(16) + U(frame.captured), 1018, CAPTURE_LIMIT)
         return
     scale = -232 - np.int64(last.statistics) // 108 + min(59 * depth, 454)
     if last.count > 8:
@@ -199,9 +199,9 @@ def reward_last(thread, ply, depth, best, static):  # type: ignore[no-untyped-de
     place = U(frame.piece_square)
     reward_following(thread, ply - 1, place, bonus * 221 // 16384)
     side = U(thread.positions[U(ply)].side_to_move) - U(1)
-    _adjust(thread.by_move, _side_move(side ^ U(1), frame.move), bonus * 235 // 32768, MOVE_LIMIT)
+    adjust(thread.by_move, _side_move(side ^ U(1), frame.move), bonus * 235 // 32768, MOVE_LIMIT)
     if frame.is_pawn == 0:
-        _adjust(thread.with_pawns[U(frame.pawns)], place, bonus * 290 // 8192, PAWN_LIMIT)
+        adjust(thread.with_pawns[U(frame.pawns)], place, bonus * 290 // 8192, PAWN_LIMIT)
 
 
 @kernel
@@ -212,6 +212,6 @@ def compare_statics(thread, ply):  # type: ignore[no-untyped-def]
         return
     change = min(max(-np.int64(last.static) - np.int64(frame.static), -214), 171) + 60
     side = U(thread.positions[U(ply)].side_to_move) - U(1)
-    _adjust(thread.by_move, _side_move(side ^ U(1), frame.move), change * 10, MOVE_LIMIT)
+    adjust(thread.by_move, _side_move(side ^ U(1), frame.move), change * 10, MOVE_LIMIT)
     if frame.is_known == 0 and frame.is_pawn == 0:
-        _adjust(thread.with_pawns[U(frame.pawns)], U(frame.piece_square), change * 12, PAWN_LIMIT)
+        adjust(thread.with_pawns[U(frame.pawns)], U(frame.piece_square), change * 12, PAWN_LIMIT)

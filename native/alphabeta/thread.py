@@ -4,11 +4,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from yomi.native.alphabeta.nnue import (
+    NnueNetwork,
+    NnueScratch,
+    find_changes,
+    make_inputs,
+    make_scratch,
+    network_of,
+    no_changes,
+    static_value,
+)
 from yomi.native.alphabeta.table import make_table
 from yomi.native.bits import U
 from yomi.native.bound_kernels import load, types_of
 from yomi.native.jit import inlined, kernel
-from yomi.native.shogi.nnue import find_changes, make_inputs, no_changes
 from yomi.native.shogi.position import (
     FIRST_DROP,
     MAX_HISTORY,
@@ -18,7 +27,6 @@ from yomi.native.shogi.position import (
     pass_move,
     play_checked,
 )
-from yomi.native.sparse.nnue import NnueNetwork, NnueScratch, make_scratch, network_of, static_value
 
 PLIES = 128  # maximum positions of a line, with the root
 # Indices in `counters`.

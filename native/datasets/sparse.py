@@ -4,8 +4,8 @@ from yomi.native.bits import U
 from yomi.native.jit import kernel
 from yomi.native.shogi.planes import policy_index
 from yomi.native.shogi.position import BLACK, set_position
-from yomi.native.shogi.sparse import PARTS, find_move_rows, find_rows, find_threats
 from yomi.native.shogi.waivers import searched_moves
+from yomi.native.sparse.shogi import PARTS, find_move_rows, find_rows, find_threats
 
 # Each move selects a few rows of the policy table. Its logit is the dot product of the position's units with the sum of
 # these rows, plus the sum of their biases.
@@ -22,7 +22,7 @@ def encode_boards(  # type: ignore[no-untyped-def]
         hands: uint8[n, 2, 7], the mover's counts, then the opponent's.
         pos: a position record with dlshogi's form; working memory.
         history: uint64[MAX_HISTORY]; working memory.
-        scratch: of yomi.native.shogi.sparse; working memory.
+        scratch: of yomi.native.sparse.shogi; working memory.
         moves: uint16[MAX_MOVES]; working memory.
         active: int32[n * MAX_ACTIVE], written: the rows of all positions, joined.
         active_starts: int64[n + 1], written: the first row of each position.

@@ -22,11 +22,10 @@ from yomi.native.forward.emit import (
     WIDTH,
     has_tiles,
 )
-from yomi.native.forward.entry import bind_program
+from yomi.native.forward.entry import IDENTITY, bind_program
 from yomi.native.forward.gemm import PANEL, FloatArray, pack, quantise, quantise_to_bytes
 from yomi.native.forward.pointwise import CLAMP, MISH, SIGMOID, SILU
 from yomi.native.forward.program import FACTORS, OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width
-from yomi.native.forward.squash import IDENTITY
 from yomi.native.forward.tiles import halve
 from yomi.native.forward.transformer import QUERIES
 from yomi.native.forward.winograd import choose_tile, even_matrices, transform_weights
@@ -94,7 +93,7 @@ class Program:
     max_rows: int  # maximum rows per call of the kernel
     scratch_floats: int
     precision: str = "fp32"  # A key of NUMBERS; int16 in place of int8 if nothing is multiplied with less precision
-    squash: int = IDENTITY  # final activation of the value (yomi.native.forward.squash)
+    squash: int = IDENTITY  # final activation of the value (yomi.native.forward.entry)
 
     def make_scratch(self) -> Scratch:
         area = int(self.plan["size"]) ** 2

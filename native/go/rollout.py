@@ -1,30 +1,225 @@
-"""Rollouts: games played to the end by a fast policy, and ownership by them."""
+"""Rollouts: games played to the end at random or by a fast policy, and ownership by them."""
 
 import numpy as np
 
-from yomi.native.bits import U, random_below
-from yomi.native.go.board import BLACK, BORDER, EMPTY, NO_POINT, WHITE, copy, is_eye, is_suicide, place_stone
+from yomi.native.bits import U, lowest_bit, random_below
+from yomi.native.go.board import (
+    BLACK,
+    BORDER,
+    EMPTY,
+    MAX_AREA,
+    NO_POINT,
+    PASS,
+    WHITE,
+    copy,
+    first_liberty,
+    is_eye,
+    is_suicide,
+    place_stone,
+    second_liberty,
+)
+from yomi.native.go.patterns import is_pattern_move
+from yomi.native.go.tactics import liberties_after, self_atari_stones
 from yomi.native.jit import inlined, kernel
+
+# Uniform rollouts play random moves. The policy of patterned rollouts, as in MoGo and Fuego, is the first that applies:
+# capture the last move's chain, answer an atari, extend weak chains next to the last move, a 3x3 pattern next to it, a
+# capture anywhere, a random move. No move fills its own eye, except to save a chain.
+
+THROW_IN = 1  # stones that a random move of the policy may put into atari
 
 
 @kernel
-def uniform_move(pos, color, rng):  # type: ignore[no-untyped-def]
-    """Return a random legal move of `color` that does not fill its own eye; 0 for none."""
+def capture_of(pos, stone):  # type: ignore[no-untyped-def]
+    """Return the point that captures the chain of `stone`, or NO_POINT if it is not in atari or ko forbids it."""
+    slot = U(pos.chain[U(stone)])
+    if pos.liberties[slot] != 1:
+        return U(NO_POINT)
+    point = first_liberty(pos, slot)
+    return U(NO_POINT) if point == pos.simple_ko else point
+
+
+@kernel
+def atari_answer(pos, color, last, rng):  # type: ignore[no-untyped-def]
+    """Return a random move that saves a chain from the atari of `last`, or NO_POINT."""
+    # The move extends to two liberties or more, or captures a neighbor.
+    i = np.int64(last)
+    stride = np.int64(pos.stride)
+    own = U(color)
+    enemy = U(3) - own
+    found = U(0)
+    choice = U(NO_POINT)
+    for neighbor in (i - 1, i + 1, i - stride, i + stride):
+        q = U(neighbor)
+        if pos.color[q] != own:
+            continue
+        slot = U(pos.chain[q])
+        if pos.liberties[slot] != 1:
+            continue
+        escape = first_liberty(pos, slot)
+        if escape != pos.simple_ko and self_atari_stones(pos, escape, own) == 0:
+            found += U(1)
+            if random_below(rng, found) == U(0):
+                choice = escape
+        s = q
+        while True:
+            j = np.int64(s)
+            for side in (j - 1, j + 1, j - stride, j + stride):
+                r = U(side)
+                if pos.color[r] == enemy:
+                    point = capture_of(pos, r)
+                    if point != U(NO_POINT):
+                        found += U(1)
+                        if random_below(rng, found) == U(0):
+                            choice = point
+            s = U(pos.next_stone[s])
+            if s == q:
+                break
+    return choice
+
+
+@kernel
+def _try_liberty(pos, color, chain_color, point):  # type: ignore[no-untyped-def]
+    """Return whether `point`, a liberty of a chain with two, is worth taking: the chain gains liberties there."""
+    return (
+        point != pos.simple_ko
+        and liberties_after(pos, point, chain_color) > 2
+        and self_atari_stones(pos, point, color) == 0
+        and not is_eye(pos, point, color)
+    )
+
+
+@kernel
+def weak_chain_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
+    """Return a move that extends a chain with two liberties next to `last`, or takes a good liberty of the last move's
+    chain.
+    """
+    i = np.int64(last)
+    stride = np.int64(pos.stride)
+    own = U(color)
+    found = U(0)
+    choice = U(NO_POINT)
+    for neighbor in (i, i - 1, i + 1, i - stride, i + stride):
+        q = U(neighbor)
+        c = U(pos.color[q])
+        if c == own or neighbor == i:
+            slot = U(pos.chain[q])
+            if pos.liberties[slot] == 2:
+                first = first_liberty(pos, slot)
+                if _try_liberty(pos, own, c, first):
+                    found += U(1)
+                    if random_below(rng, found) == U(0):
+                        choice = first
+                second = second_liberty(pos, slot)
+                if _try_liberty(pos, own, c, second):
+                    found += U(1)
+                    if random_below(rng, found) == U(0):
+                        choice = second
+    return choice
+
+
+@kernel
+def pattern_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
+    """Return a random pattern move next to `last` that is not a self-atari, or NO_POINT."""
+    i = np.int64(last)
+    stride = np.int64(pos.stride)
+    found = U(0)
+    choice = U(NO_POINT)
+    for neighbor in (
+        i - stride - 1,
+        i - stride,
+        i - stride + 1,
+        i - 1,
+        i + 1,
+        i + stride - 1,
+        i + stride,
+        i + stride + 1,
+    ):
+        p = U(neighbor)
+        if (
+            pos.color[p] == EMPTY
+            and is_pattern_move(pos, p, color)
+            and p != pos.simple_ko
+            and self_atari_stones(pos, p, color) == 0
+        ):
+            found += U(1)
+            if random_below(rng, found) == U(0):
+                choice = p
+    return choice
+
+
+@kernel
+def capture_move(pos, color, rng):  # type: ignore[no-untyped-def]
+    """Return a random move of `color` that captures anything, or NO_POINT."""
+    own = U(color)
+    enemy = U(3) - own
+    stride = np.int64(pos.stride)
+    found = U(0)
+    choice = U(NO_POINT)
+    for w in range(U(6)):
+        bits = pos.slots[w]
+        while bits != U(0):
+            slot = w * U(64) + lowest_bit(bits)
+            bits &= bits - U(1)
+            if pos.liberties[slot] == 1:
+                point = first_liberty(pos, slot)
+                i = np.int64(point)
+                for neighbor in (i - 1, i + 1, i - stride, i + stride):
+                    q = U(neighbor)
+                    if pos.color[q] == enemy and U(pos.chain[q]) == slot:
+                        if point != pos.simple_ko:
+                            found += U(1)
+                            if random_below(rng, found) == U(0):
+                                choice = point
+                        break
+    return choice
+
+
+@inlined
+def _random_move(pos, color, rng, throw_in):  # type: ignore[no-untyped-def]
+    """Return a random legal move that fills no own eye and puts at most `throw_in` stones into atari, or NO_POINT."""
     # Scans from a random start, as libego does: uniform up to the order of the list.
     count = U(pos.empty_count)
     if count == U(0):
-        return U(0)
+        return U(NO_POINT)
     start = random_below(rng, count)
     i = start
     while True:
         p = U(pos.empties[i])
-        if p != pos.simple_ko and not is_eye(pos, p, color) and not is_suicide(pos, p, color):
+        if (
+            p != pos.simple_ko
+            and not is_eye(pos, p, color)
+            and (throw_in >= MAX_AREA or self_atari_stones(pos, p, color) <= throw_in)
+            and not is_suicide(pos, p, color)
+        ):
             return p
         i += U(1)
         if i == count:
             i = U(0)
         if i == start:
-            return U(0)
+            return U(NO_POINT)
+
+
+@kernel
+def rollout_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
+    """Return the policy's move of `color` after the move `last`. NO_POINT means a pass, or no last move."""
+    if last != U(NO_POINT) and pos.color[last] != EMPTY:
+        move = capture_of(pos, last)
+        if move != U(NO_POINT):
+            return move
+        move = atari_answer(pos, color, last, rng)
+        if move != U(NO_POINT):
+            return move
+        move = weak_chain_move(pos, color, last, rng)
+        if move != U(NO_POINT):
+            return move
+        move = pattern_move(pos, color, last, rng)
+        if move != U(NO_POINT):
+            return move
+    move = capture_move(pos, color, rng)
+    if move != U(NO_POINT):
+        return move
+    return _random_move(pos, color, rng, THROW_IN)
 
 
 @inlined
@@ -58,33 +253,46 @@ def area_balance(pos):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def uniform_rollout(pos, rng):  # type: ignore[no-untyped-def]
-    """Play `pos` to the end with uniform moves; return Black's points minus White's, without komi."""
+def uniform_move(pos, color, rng):  # type: ignore[no-untyped-def]
+    return _random_move(pos, color, rng, MAX_AREA)
+
+
+@inlined
+def _play_out(pos, rng, is_patterned):  # type: ignore[no-untyped-def]
+    """Play `pos` to the end; return Black's points minus White's, without komi."""
     color = np.int64(pos.side_to_move)
     passes = 0
-    limit = 3 * pos.size * pos.height
-    for _ in range(limit):
-        move = uniform_move(pos, color, rng)
+    last = U(pos.recent_move[0])
+    if last == U(PASS):
+        last = U(NO_POINT)
+    for _ in range(3 * pos.size * pos.height):
         # No move left: pass. Two passes end the rollout.
-        if move == U(0):
+        last = rollout_move(pos, color, last, rng) if is_patterned else uniform_move(pos, color, rng)
+        if last == U(NO_POINT):
             passes += 1
-            pos.simple_ko = 0
+            pos.simple_ko = NO_POINT
             if passes == 2:
                 break
         else:
             passes = 0
-            place_stone(pos, move, color)
+            place_stone(pos, last, color)
         color = 3 - color
     return area_balance(pos)
 
 
 @kernel
-def uniform_rollouts(root, scratch, rng, n):  # type: ignore[no-untyped-def]
-    """Play `n` uniform rollouts from `root`; return the sum of their results."""
+def patterned_rollout(pos, rng):  # type: ignore[no-untyped-def]
+    """Play `pos` to the end with the policy; return Black's points minus White's, without komi."""
+    return _play_out(pos, rng, True)
+
+
+@kernel
+def rollouts(root, scratch, rng, n, is_patterned):  # type: ignore[no-untyped-def]
+    """Play `n` rollouts from `root`; return the sum of Black's points minus White's."""
     total = 0
     for _ in range(n):
         copy(scratch, root)
-        total += uniform_rollout(scratch, rng)
+        total += patterned_rollout(scratch, rng) if is_patterned else _play_out(scratch, rng, False)
     return total
 
 
@@ -107,7 +315,7 @@ def rollout_ownership(root, scratch, rng, n, totals):  # type: ignore[no-untyped
         if k & 1 == 1:
             scratch.side_to_move = 3 - root.side_to_move
             scratch.simple_ko = NO_POINT
-        uniform_rollout(scratch, rng)
+        _play_out(scratch, rng, False)
         for y in range(np.int64(root.height)):
             for x in range(size):
                 owner = owner_of(scratch, (y + 1) * stride + x + 1)

@@ -7,8 +7,7 @@ from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.go.board import BLACK, MIN_SIZE, POSITION_DTYPE, SCORING_TERRITORY, WHITE, copy
 from yomi.native.go.planes import symmetry_steps
 from yomi.native.go.priors import write_prior_logits
-from yomi.native.go.rollout import owner_of
-from yomi.native.go.rollout_policy import patterned_rollout
+from yomi.native.go.rollout import owner_of, patterned_rollout
 from yomi.native.go.spec import go_spec
 from yomi.native.jit import kernel
 from yomi.native.spec import Inputs

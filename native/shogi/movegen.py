@@ -224,14 +224,15 @@ def generate(pos, moves):  # type: ignore[no-untyped-def]
     return _write_drops(pos, moves, count, us, targets & ~blockers, blockers)
 
 
-@kernel
-def generate_captures(pos, moves):  # type: ignore[no-untyped-def]
-    """Write the legal captures and pawn promotions of a side that is not in check; return their number."""
+@inlined
+def _generate_part(pos, moves, are_captures):  # type: ignore[no-untyped-def]
+    """Write the legal captures and pawn promotions, or the other moves, of a side that is not in check."""
     us = U(pos.side_to_move) - U(1)
     king = U(pos.king[us])
     own = pieces_of(pos, us)
-    targets = pieces_of(pos, U(1) - us)
-    blockers = own | targets
+    theirs = pieces_of(pos, U(1) - us)
+    blockers = own | theirs
+    targets = theirs if are_captures else all_squares() & ~blockers
     pinned = no_squares()
     count = U(0)
     if king != U(NO_SQUARE):
@@ -239,10 +240,18 @@ def generate_captures(pos, moves):  # type: ignore[no-untyped-def]
         pinned = lone_blockers(pos, king, U(1) - us, us, blockers)
         own ^= only(king)
     pawns = own & of_type(pos, PAWNS) & ~pinned
-    # All pawn moves into the zone: their promotion gains most.
-    ahead = _pawns_ahead(us, pawns) & (targets | (squares_at(ZONE, us) & ~blockers))
-    count = _write_pawn_moves(moves, count, us, ahead, True)
-    return _write_piece_moves(pos, moves, count, us, king, own ^ pawns, targets, pinned, blockers, False)
+    zone = squares_at(ZONE, us)
+    # All pawn moves into the zone count as captures: their promotion gains most.
+    ahead = (targets | (zone & ~blockers)) if are_captures else targets & ~zone
+    count = _write_pawn_moves(moves, count, us, _pawns_ahead(us, pawns) & ahead, True)
+    count = _write_piece_moves(pos, moves, count, us, king, own ^ pawns, targets, pinned, blockers, False)
+    return count if are_captures else _write_drops(pos, moves, count, us, targets, blockers)
+
+
+@kernel
+def generate_captures(pos, moves):  # type: ignore[no-untyped-def]
+    """Write the legal captures and pawn promotions of a side that is not in check; return their number."""
+    return _generate_part(pos, moves, True)
 
 
 @kernel
@@ -250,22 +259,7 @@ def generate_quiets(pos, moves):  # type: ignore[no-untyped-def]
     """Write the other moves of a side that is not in check, without waivers by pawns, bishops and rooks; return their
     number.
     """
-    us = U(pos.side_to_move) - U(1)
-    king = U(pos.king[us])
-    own = pieces_of(pos, us)
-    blockers = own | pieces_of(pos, U(1) - us)
-    free = all_squares() & ~blockers
-    pinned = no_squares()
-    count = U(0)
-    if king != U(NO_SQUARE):
-        count = _write_king_moves(pos, moves, us, king, free, blockers)
-        pinned = lone_blockers(pos, king, U(1) - us, us, blockers)
-        own ^= only(king)
-    pawns = own & of_type(pos, PAWNS) & ~pinned
-    ahead = _pawns_ahead(us, pawns) & free & ~squares_at(ZONE, us)
-    count = _write_pawn_moves(moves, count, us, ahead, True)
-    count = _write_piece_moves(pos, moves, count, us, king, own ^ pawns, free, pinned, blockers, False)
-    return _write_drops(pos, moves, count, us, free, blockers)
+    return _generate_part(pos, moves, False)
 
 
 @kernel

@@ -1,1 +1,1 @@
-"""Sparse networks and NNUE: forward passes, and evaluators of batches."""
+"""Sparse networks: forward passes, and evaluators of batches."""

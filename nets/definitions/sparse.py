@@ -196,7 +196,7 @@ class SparseNetwork(Network):
 
 
 class SparseShogi(SparseNetwork):
-    """Shogi's sparse network. yomi.native.shogi.sparse defines its rows and tables."""
+    """Shogi's sparse network. yomi.native.sparse.shogi defines its rows and tables."""
 
     # Pieces by side, kind and square, attacked or not, defended or not; hand pieces; squares beside kings; pieces
     # near a king by the king's side, their side and kind.

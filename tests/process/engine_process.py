@@ -1,4 +1,4 @@
-"""The real command in a process of its own, driven through pipes."""
+"""Commands in processes of their own, driven through pipes; engines of GTP and USI among them."""
 
 from __future__ import annotations
 
@@ -93,3 +93,68 @@ class PipedProcess:
             if stream is not None and not stream.closed:
                 with contextlib.suppress(BrokenPipeError):  # unsent input of a test that closed the other end
                     stream.close()
+
+
+class GtpProcess(PipedProcess):
+    """One engine process; leaves nothing behind at the end of a `with` block."""
+
+    def answer(self, timeout: float = PATIENCE) -> str:
+        """Return the next answer up to the empty line that ends it."""
+        lines: list[str] = []
+        while True:
+            line = self.line(timeout)
+            if not line:
+                return "\n".join(lines)
+            lines.append(line)
+
+    def ask(self, command: str) -> str:
+        """Send a command and return its answer."""
+        self.write(command + "\n")
+        return self.answer()
+
+
+class UsiProcess(PipedProcess):
+    """One engine process; leaves nothing behind at the end of a `with` block."""
+
+    def until(self, start: str, timeout: float = PATIENCE) -> list[str]:
+        """Return the lines up to the first that begins with `start`, that one included."""
+        lines = [self.line(timeout)]
+        while not lines[-1].startswith(start):
+            lines.append(self.line(timeout))
+        return lines
+
+    def send(self, *lines: str) -> None:
+        """Send lines."""
+        self.write("".join(line + "\n" for line in lines))
+
+    def bestmove(self, *lines: str) -> str:
+        """Send lines and return the next answer to a `go`."""
+        self.send(*lines)
+        return self.until("bestmove")[-1]
+
+    def ready(self) -> None:
+        """Wait until the engine has loaded."""
+        self.send("isready")
+        self.until("readyok")
+
+
+def check_end_without_reader(module: str, *words: str, hello: bytes, answer: bytes, last: bytes) -> None:
+    """Close the output of `python -m MODULE WORDS` after the answer to `hello`: it must end without a word."""
+    with subprocess.Popen(
+        [sys.executable, "-m", module, *words],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(hello)
+        while process.stdout.readline() != answer:
+            pass
+        process.stdout.close()
+        process.stdin.write(last)
+        assert process.wait(PATIENCE) == 0
+        assert process.stderr.read() == b""

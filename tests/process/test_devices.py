@@ -14,9 +14,7 @@ import pytest
 
 from tests.contract.networks import write_small_network
 from tests.naive.shogi_networks import NetworkShape, write_network
-from tests.process.engine_process import ROOT
-from tests.process.gtp_process import GtpProcess
-from tests.process.usi_process import UsiProcess
+from tests.process.engine_process import ROOT, GtpProcess, UsiProcess
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from tests.process.gtp_process import GtpProcess
-from tests.process.usi_process import UsiProcess
+from tests.process.engine_process import GtpProcess, UsiProcess
 
 pytestmark = pytest.mark.slow
 

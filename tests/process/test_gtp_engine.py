@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.gtp_process import GtpProcess
+from tests.process.engine_process import GtpProcess
 from yomi.engine.go.descriptor import GAME
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.session import ScriptedSession
+from tests.process.engine_process import GtpProcess
 from tests.process.fuzzing import NUMBERS, mutate
-from tests.process.gtp_process import GtpProcess
 from yomi.engine.go.gtp.codec import COMMANDS
 from yomi.engine.options import TABLE
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.process.engine_process import ROOT
-from tests.process.gtp_process import GtpProcess
+from tests.process.engine_process import ROOT, GtpProcess, check_end_without_reader
 from yomi import __version__
 
 FAKE = "tests.process.fake_engine"
@@ -110,22 +109,7 @@ def test_interrupt_comment() -> None:
 
 
 def test_nobody_reads_the_answers() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", FAKE], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdin.write(b"name\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == b"= yomi\n"
-    process.stdout.close()
-    process.stdin.write(b"name\nname\n")
-    process.stdin.flush()
-    assert process.wait(300) == 0
-    assert process.stderr.read() == b""
-    process.stderr.close()
-    process.stdin.close()
+    check_end_without_reader(FAKE, hello=b"name\n", answer=b"= yomi\n", last=b"name\nname\n")
 
 
 def test_a_very_long_line(fake: GtpProcess) -> None:

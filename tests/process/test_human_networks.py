@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.naive.katago_networks import RandomNetworks
-from tests.process.gtp_process import GtpProcess
+from tests.process.engine_process import GtpProcess
 from tests.process.test_analysis_process import Client
 from yomi.nets.katago.network import Activation
 from yomi.nets.katago.write import write_network

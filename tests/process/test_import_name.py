@@ -17,7 +17,7 @@ from yomi import children
 from yomi.engine.cli import main as cli
 
 NAMES = ("engine", "native", "nets", "bench")
-OF_YOMI = ("yomi.engine.color", "yomi.native.errors", "yomi.nets.errors", "yomi.bench.flags")
+OF_YOMI = ("yomi.engine.color", "yomi.native.cache_folder", "yomi.nets.errors", "yomi.bench.flags")
 SCRIPT = """
 import importlib, sys
 path, modules = list(sys.path), set(sys.modules)

@@ -9,8 +9,7 @@ import pytest
 
 from tests.contract.networks import write_small_network
 from tests.naive.shogi_networks import NetworkShape, write_network
-from tests.process.gtp_process import GtpProcess
-from tests.process.usi_process import UsiProcess
+from tests.process.engine_process import GtpProcess, UsiProcess
 from yomi.engine.evaluators.devices import find_fault
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.usi_process import UsiProcess
+from tests.process.engine_process import UsiProcess
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ import re
 import pytest
 
 from tests.fakes.shogi_player import FakeShogiPlayer
+from tests.process.engine_process import UsiProcess
 from tests.process.fuzzing import mutate
-from tests.process.usi_process import UsiProcess
 from yomi.engine.options import USI_NAMES, Options
 from yomi.engine.protocols.streams import MAX_LINE
 from yomi.engine.shogi.placement import STARTPOS

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.engine_process import ROOT
-from tests.process.usi_process import UsiProcess
+from tests.process.engine_process import ROOT, UsiProcess, check_end_without_reader
 from yomi.engine.shogi.usi.session import GRACE, PATIENCE
 
 FAKE = "tests.process.fake_usi_engine"
@@ -309,26 +308,6 @@ def test_a_limit_ends_an_infinite_search(go: str, fakes: Fakes) -> None:
     assert fakes().bestmove("position startpos", go).startswith("bestmove 1g1f ")
 
 
-def test_nobody_reads_the_answers() -> None:
-    for last in (b"usi\nusi\n", b"go infinite\n", b"foo\n"):
-        process = subprocess.Popen(
-            [sys.executable, "-m", FAKE, "60"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdin.write(b"isready\n")
-        process.stdin.flush()
-        while process.stdout.readline() != b"readyok\n":
-            pass
-        process.stdout.close()
-        process.stdin.write(last)
-        process.stdin.flush()
-        assert process.wait(60) == 0
-        assert process.stderr.read() == b""
-        process.stderr.close()
-        process.stdin.close()
+@pytest.mark.parametrize("last", [b"usi\nusi\n", b"go infinite\n", b"foo\n"])
+def test_nobody_reads_the_answers(last: bytes) -> None:
+    check_end_without_reader(FAKE, "60", hello=b"isready\n", answer=b"readyok\n", last=last)

@@ -1,7 +1,7 @@
 """The outputs of NNUE evaluations that the search computes inside its own kernels."""
 
+from yomi.native.alphabeta.nnue import _output, static_value
 from yomi.native.jit import kernel
-from yomi.native.sparse.nnue import _output, static_value
 
 
 @kernel

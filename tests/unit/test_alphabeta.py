@@ -19,6 +19,7 @@ from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.engine.shogi.players.mate import MateSearch
 from yomi.native.alphabeta.correction import UNIT as CORRECTION_UNIT
 from yomi.native.alphabeta.correction import correction, learn_correction
+from yomi.native.alphabeta.nnue import NnueNetwork, begin, make_inputs, make_scratch, network_of
 from yomi.native.alphabeta.ordering import after_table_move, begin_moves, next_move, skip_quiets
 from yomi.native.alphabeta.statistics import quiet_score, reward_quiet
 from yomi.native.alphabeta.table import EXACT, LOWER, NO_VALUE, lookup, make_table, store
@@ -37,10 +38,8 @@ from yomi.native.bound_kernels import entry, load
 from yomi.native.jit import kernel
 from yomi.native.shogi.effects import gains
 from yomi.native.shogi.movegen import generate, generate_captures, generate_quiets
-from yomi.native.shogi.nnue import make_inputs
 from yomi.native.shogi.position import MAX_MOVES, POSITION_DTYPE
 from yomi.native.shogi.spec import shogi_spec
-from yomi.native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of
 from yomi.nets.nnue import FEATURES, Architecture
 
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"

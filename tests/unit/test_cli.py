@@ -24,7 +24,7 @@ from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.game import Game, Say
 from yomi.engine.options import Options
-from yomi.native.errors import CompileError
+from yomi.errors import CompileError
 
 
 def test_words_for_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,9 +16,9 @@ from yomi.engine.cli.main import main
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import Options, Value
 from yomi.engine.registry import GAMES
-from yomi.native import compile_progress, precompile
-from yomi.native.compile_progress import Display, Progress
+from yomi.native import precompile
 from yomi.native.kernel_groups import NAMES
+from yomi.native.precompile import Display, Progress
 from yomi.nets.models import FOR_ALPHA_BETA, default_network, network_of_levels
 from yomi.time_left import TimeLeft, duration
 
@@ -41,7 +41,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(compile_progress, "time", clock)
+    monkeypatch.setattr(precompile, "time", clock)
     return clock
 
 
@@ -128,7 +128,7 @@ def test_times_are_short() -> None:
 def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Compile nothing, but report and mark the groups as compiling processes do; return the cache."""
     script = (
-        "import sys; from yomi.native import precompile; precompile._check = print; "
+        "import sys; from yomi.native import precompile; "
         "precompile.GROUPS = {name: precompile.GROUPS[name].__class__(lambda: None, group.packages, 1.0) "
         "for name, group in precompile.GROUPS.items()}; precompile.main(sys.argv[1:])"
     )

@@ -43,7 +43,6 @@ ALLOWED = {
     "engine/matches/results.py: write_journal": "a journal for append_object",
     "engine/pictures.py: picture": "to memory",
     "engine/servers/runner.py: Reporter.__init__": "lines of events, which yomi does not read",
-    "native/build_kernels.py: build": "to a new folder",
     "native/cache_folder.py: _link_files": "links to kernels",
     "native/cache_folder.py: locked": "only the lock",
     "native/cache_folder.py: write_file": "the writer of native, which imports nothing of nets",

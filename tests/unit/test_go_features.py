@@ -9,8 +9,8 @@ from tests.naive import go_features
 from tests.naive.go_ladder import TooLongError
 from tests.unit.go_twins import random_game
 from yomi.native.go.aya import AYA_SCRATCH_DTYPE, write_aya
+from yomi.native.go.partial import squash, write_stones
 from yomi.native.go.planes import symmetry_table
-from yomi.native.go.stones import squash, write_stones
 
 NOTHING = np.zeros(0, np.float32)
 

@@ -9,9 +9,8 @@ from tests.naive.go_rollouts import SlowBoard, matches
 from yomi.native.go.board import BLACK, EMPTY, MAX_AREA, NO_POINT, POSITION_DTYPE, WHITE, clear, place_stone
 from yomi.native.go.patterns import DRAWINGS, is_pattern_move
 from yomi.native.go.priors import prior_logit
-from yomi.native.go.rollout import area_balance, uniform_rollouts
+from yomi.native.go.rollout import area_balance, capture_move, rollout_move, rollouts
 from yomi.native.go.rollout_evaluator import rollout_leaves
-from yomi.native.go.rollout_policy import capture_move, patterned_rollouts, rollout_move
 from yomi.native.go.rules import MAX_HISTORY, begin, is_legal, legal_moves, play
 from yomi.native.go.tactics import liberties_after, self_atari_stones
 
@@ -180,7 +179,8 @@ def test_rollouts_repeat_with_their_seed_and_leave_the_root() -> None:
     for _ in range(2):
         rng = np.array([99], np.uint64)
         scratch = np.zeros(1, POSITION_DTYPE)[0]
-        results.append((patterned_rollouts(root, scratch, rng, 20), uniform_rollouts(root, scratch, rng, 20), rng[0]))
+        played = [rollouts(root, scratch, rng, 20, is_patterned) for is_patterned in (True, False)]
+        results.append((played, rng[0]))
     assert results[0] == results[1]
     assert root.tobytes() == before
 
@@ -188,7 +188,7 @@ def test_rollouts_repeat_with_their_seed_and_leave_the_root() -> None:
 def test_a_rollout_ends_with_every_point_owned_or_neutral() -> None:
     pos = empty_board(9)
     scratch = np.zeros(1, POSITION_DTYPE)[0]
-    balance = patterned_rollouts(pos, scratch, np.array([3], np.uint64), 1)
+    balance = rollouts(pos, scratch, np.array([3], np.uint64), 1, True)
     assert balance == area_balance(scratch)
     assert scratch["empty_count"] < 40
 

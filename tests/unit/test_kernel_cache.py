@@ -23,9 +23,9 @@ from numba.core.caching import IndexDataCacheFile
 from tests.waiting import wait_until
 from yomi.engine.cli import doctor
 from yomi.engine.cli.main import main
-from yomi.native import cache_folder, inventory, jit, precompile
+from yomi.errors import CompileError
+from yomi.native import cache_folder, jit, precompile
 from yomi.native.cache_folder import cache_directory
-from yomi.native.errors import CompileError
 from yomi.native.kernel_groups import GROUPS, NAMES, Group
 
 
@@ -190,7 +190,6 @@ def test_a_command_refuses_a_shared_cache_in_one_line(
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a cache with kernels of many kinds."""
-    monkeypatch.setattr(inventory, "CACHE_DIRECTORY", tmp_path)
     monkeypatch.setattr(precompile, "CACHE_DIRECTORY", tmp_path)
     monkeypatch.setattr(jit, "CACHE_DIRECTORY", tmp_path)
     for number, (fact, value) in enumerate(STALE):

@@ -11,8 +11,9 @@ from pathlib import Path
 import numba
 import pytest
 
-from yomi.native import build_kernels, jit, levels, precompile
-from yomi.native.errors import CompileError
+from tests import build_kernels
+from yomi.errors import CompileError
+from yomi.native import jit, levels, precompile
 
 
 @pytest.fixture

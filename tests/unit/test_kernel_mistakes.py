@@ -37,15 +37,15 @@ def compile_outer():
     outer(np.zeros(1, np.dtype([("number", np.float64)])))
 """
 RUN = """
-from yomi.native import precompile as warmup
-from yomi.native.kernel_groups import Group
+import typecheck
+from yomi.native.kernel_groups import GROUPS, Group
 
 def compile_edited():
     from yomi.native.edited import compile_outer
     compile_outer()
 
-warmup.GROUPS["edited"] = Group(compile_edited, (), 1.0)
-warmup.main([warmup.CHECK, "edited"])
+GROUPS["edited"] = Group(compile_edited, (), 1.0)
+typecheck.main(["edited"])
 """
 
 
@@ -66,6 +66,7 @@ def test_the_line_that_was_edited_is_named(line: str, said: str, tmp_path: Path)
     shutil.copytree(warmup.ROOT / "native", package / "native", ignore=ignored)
     for path in (warmup.ROOT / "yomi").glob("*.py"):
         shutil.copy(path, package)
+    shutil.copy(Path(__file__).parents[1] / "typecheck.py", tmp_path)
     source = package / "native" / "edited.py"
     text = KERNELS.replace(LINE, line)
     source.write_text(text)
@@ -77,7 +78,7 @@ def test_the_line_that_was_edited_is_named(line: str, said: str, tmp_path: Path)
         return
     assert found.returncode == 1
     number = text[: text.index(line)].count("\n") + 1
-    assert found.stderr.startswith(f"{warmup.MISTAKE}{source}:{number}: {line.strip()}\n"), found.stderr
+    assert found.stderr.startswith(f"{source}:{number}: {line.strip()}\n"), found.stderr
     assert said in found.stderr
 
 

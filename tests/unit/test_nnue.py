@@ -12,12 +12,20 @@ from tests.shared_data import shared_path
 from tests.unit.nnue_values import raw_output, value_of
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
-from yomi.native.shogi import nnue as inputs
+from yomi.native.alphabeta import nnue
+from yomi.native.alphabeta.nnue import (
+    MAX_ROWS,
+    SHAPES,
+    NnueNetwork,
+    begin,
+    find_changes,
+    make_inputs,
+    make_scratch,
+    network_of,
+    no_changes,
+)
 from yomi.native.shogi.movegen import legal_moves
-from yomi.native.shogi.nnue import MAX_ROWS, SHAPES, find_changes, make_inputs, no_changes
 from yomi.native.shogi.position import MAX_MOVES, POSITION_DTYPE, copy, pass_move, play
-from yomi.native.sparse import nnue
-from yomi.native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of
 from yomi.nets.nnue import FEATURES, Architecture, read_nnue
 
 PLIES = 12
@@ -72,7 +80,7 @@ def test_rows_are_those_of_the_twin(name: str) -> None:
     positions = [pos for sfen in (START, HANDS) for pos in walked(3, sfen)[::7]]
     for pos in [*positions, *(ShogiGame(sfen).position for sfen in SPARSE)]:
         for view, wanted in enumerate(views_of(name, pos)):
-            count = inputs.find_rows(tables, pos, view, rows)
+            count = nnue.find_rows(tables, pos, view, rows)
             assert sorted(rows[:count].tolist()) == wanted
 
 
@@ -90,7 +98,7 @@ def test_rows_are_those_of_the_twin(name: str) -> None:
 def test_rows_are_those_of_the_engines(sfen: str, name: str, sums: tuple[int, int]) -> None:
     rows = np.zeros(MAX_ROWS, np.int32)
     for view, expected in enumerate(sums):
-        count = inputs.find_rows(make_inputs(name), ShogiGame(sfen).position, view, rows)
+        count = nnue.find_rows(make_inputs(name), ShogiGame(sfen).position, view, rows)
         assert rows[:count].sum() == expected
 
 
@@ -122,7 +130,8 @@ def test_outputs_are_those_of_the_twin_after_every_move(case: Case) -> None:
                 wanted = output_of(tensors, views_of(case.name, pos), int(pos["side_to_move"]) - 1)
                 assert raw_output(network, scratch, positions, ply) == wanted
                 quotient = abs(wanted) // 16 * (1 if wanted >= 0 else -1)
-                assert value_of(network, scratch, positions, ply) == np.clip(quotient, -nnue.MAX_VALUE, nnue.MAX_VALUE)
+                value = np.clip(quotient, -nnue.MAX_VALUE, nnue.MAX_VALUE)
+                assert value_of(network, scratch, positions, ply) == value
 
 
 def test_values_are_those_of_yaneuraou() -> None:

@@ -519,7 +519,7 @@ def test_only_what_was_measured_gets_a_number(monkeypatch: pytest.MonkeyPatch) -
         found = levels.describe_level(GO, options, 2)
     finally:
         language.choose(language.ENGLISH)
-    assert found == "レベル 2／10：レベル1に対しておよそ +190（誤差の大きい目安です）"
+    assert found == "レベル 2／10（レベル1に対して Elo +191 ± 79、100局での目安：go 9x9, no network）"
     assert "Elo not measured" in levels.describe_level(GO, Options(size=13, evaluator="rollouts"), 2)
 
 

@@ -17,16 +17,6 @@ from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.engine.shogi.players.setup import make_queue, search_settings, spec_for
-from yomi.native.shogi.sparse import (
-    FIRST_NEAR,
-    INPUTS,
-    MOVE_ROWS,
-    PARTS,
-    SCRATCH_DTYPE,
-    find_move_rows,
-    find_rows,
-    find_threats,
-)
 from yomi.native.sparse import network as kernels
 from yomi.native.sparse.network import (
     BYTE_ONE,
@@ -37,6 +27,16 @@ from yomi.native.sparse.network import (
     move_logits,
     network_of,
     value_logit,
+)
+from yomi.native.sparse.shogi import (
+    FIRST_NEAR,
+    INPUTS,
+    MOVE_ROWS,
+    PARTS,
+    SCRATCH_DTYPE,
+    find_move_rows,
+    find_rows,
+    find_threats,
 )
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import VALUE

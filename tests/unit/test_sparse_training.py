@@ -18,8 +18,8 @@ from yomi.engine.shogi.networks import FORMATS  # noqa: E402
 from yomi.engine.shogi.records.csa import format_csa_records  # noqa: E402
 from yomi.engine.shogi.records.record import GameRecord, record_of  # noqa: E402
 from yomi.native.shogi.planes import policy_index  # noqa: E402
-from yomi.native.shogi.sparse import INPUTS, MAX_ACTIVE, MOVE_ROWS, TABLES  # noqa: E402
 from yomi.native.sparse import network as played  # noqa: E402
+from yomi.native.sparse.shogi import INPUTS, MAX_ACTIVE, MOVE_ROWS, TABLES  # noqa: E402
 from yomi.native.spec import Inputs  # noqa: E402
 from yomi.native.tree.arrays import VALUE  # noqa: E402
 from yomi.native.tree.buffers import make_batch  # noqa: E402

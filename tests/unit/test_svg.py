@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tests.looping import looped
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.points import Board
-from yomi.engine.go.svg import CELL, MAX_SIZE, ON_STONES, RADIUS, STONES, goban, stars
+from yomi.engine.go.svg import CELL, ON_STONES, RADIUS, STONES, stars
+from yomi.engine.go.svg import goban as draw_goban
 from yomi.engine.pictures import COLD, INK, MARK, WARM, element, escaped, heat_color, number
 from yomi.engine.shogi.diagram import HEIGHT, LEFT, PROMOTED, SOURCE, TARGET, TOP, TURN, WIDTH, shogi_board
 from yomi.engine.shogi.placement import STARTPOS, code_of, parse_sfen
@@ -45,6 +45,10 @@ def empty(width: int, height: int) -> list[list[int]]:
     return [[0] * width for _ in range(height)]
 
 
+def goban(stones: Any, **how: Any) -> str:
+    return draw_goban(stones, Board(len(stones[0]), len(stones)), **how)
+
+
 # -- elements ----------------------------------------------------------------------------------------------------------
 
 
@@ -56,9 +60,8 @@ def test_elements() -> None:
 
 @pytest.mark.parametrize("text", ["<script>&\"'", "\0\x1b[31m", "\ud800\ufffe", "名前 \u202e"])
 def test_any_text_can_be_written(text: str) -> None:
-    picture = goban(empty(5, 5), title=text, labels={(1, 1): text})
-    root = ElementTree.fromstring(picture.encode())
-    assert root.get("aria-label") == root[0].text == ElementTree.fromstring(f"<a>{escaped(text)}</a>").text
+    picture = goban(empty(5, 5), labels={(1, 1): text})
+    assert ElementTree.fromstring(f"<a>{escaped(text)}</a>").text in texts(picture)
     assert "<script" not in picture
     assert "\x1b" not in picture
 
@@ -72,7 +75,7 @@ def test_heat_has_two_colors() -> None:
 # -- Go ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("width", "height"), [(1, 1), (9, 9), (19, 19), (13, 6), (MAX_SIZE, MAX_SIZE)])
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (9, 9), (19, 19), (13, 6), (25, 25)])
 def test_boards_of_all_sizes(width: int, height: int) -> None:
     picture = goban(empty(width, height))
     root = ElementTree.fromstring(picture)
@@ -136,24 +139,6 @@ def test_values_of_points() -> None:
     assert sides == pytest.approx([CELL * 0.5 * share**0.5 for share in (0.5, 0.25)], abs=0.01)
 
 
-@looped(
-    ("board", "how", "message"),
-    [
-        ([], {}, r"0 rows of \[\] stones: expected 1 to 25 equal rows"),
-        ([[0, 0], [0]], {}, r"2 rows of \[1, 2\] stones"),
-        (empty(26, 2), {}, r"2 rows of \[26\] stones"),
-        ([[3]], {}, "stone 3: expected 0, 1"),
-        (empty(3, 3), {"last": (3, 0)}, r"point \(3, 0\): expected \(column, row\) on a board of 3×3"),
-        (empty(3, 3), {"labels": {(0, -1): "A"}}, r"point \(0, -1\)"),
-        (empty(3, 2), {"heat": empty(2, 3)}, r"heat of 3 rows of \[2\] values: expected 2 rows of 3"),
-        (empty(3, 2), {"ownership": empty(3, 1)}, r"ownership of 1 rows"),
-    ],
-)
-def test_boards_that_cannot_be(board: Any, how: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        goban(board, **how)
-
-
 # -- shogi -------------------------------------------------------------------------------------------------------------
 
 
@@ -207,24 +192,6 @@ def test_hands_and_the_last_move() -> None:
         assert (square.get("x"), square.get("y")) == (str(LEFT + 2 * WIDTH), str(TOP + rank * HEIGHT))
     dropped = shogi_board([0] * 81, NO_HANDS, last=(40,))
     assert (len(tags(dropped, "rect", fill=TARGET)), len(tags(dropped, "rect", fill=SOURCE))) == (1, 0)
-
-
-@looped(
-    ("board", "hands", "how", "message"),
-    [
-        ([0] * 80, NO_HANDS, {}, "board of 80 squares: expected 81"),
-        ([31] + [0] * 80, NO_HANDS, {}, "piece 31: expected a code"),
-        ([16] + [0] * 80, NO_HANDS, {}, "piece 16: expected a code"),
-        ([15] + [0] * 80, NO_HANDS, {}, "piece 15: expected a code"),
-        ([-1] + [0] * 80, NO_HANDS, {}, "piece -1: expected a code"),
-        ([0] * 81, NO_HANDS[:1], {}, r"hands of \[7\] numbers: expected two of 7"),
-        ([0] * 81, NO_HANDS, {"last": (81,)}, "square 81: expected 0 to 80"),
-        ([0] * 81, NO_HANDS, {"bottom": 0}, "bottom 0: expected 1"),
-    ],
-)
-def test_positions_that_cannot_be(board: Any, hands: Any, how: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        shogi_board(board, hands, **how)
 
 
 def test_the_same_data_gives_the_same_picture() -> None:

@@ -35,7 +35,7 @@ from yomi.engine.go.datasets.games import (
 from yomi.engine.go.datasets.teacher import LABELS_VERSION, KomiScorer, NetworkTeacher
 from yomi.engine.go.rules import GUESS, Rules
 from yomi.engine.records import LeftOut
-from yomi.native.datasets.replay import write_keys
+from yomi.native.datasets.go_games import write_keys
 from yomi.native.go.board import POSITION_DTYPE
 from yomi.native.go.rules import MAX_HISTORY
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset

@@ -34,13 +34,13 @@ from yomi.engine.go.sgf import GameRecord, SgfError
 from yomi.engine.play import RESIGNATION
 from yomi.engine.records import LeftOut
 from yomi.errors import one_line
-from yomi.native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, POINT_MASK, black_wins, replay
+from yomi.native.datasets.go_games import COLOR_SHIFT, GAME_DTYPE, POINT_MASK, black_wins, replay
 from yomi.native.go.aya import AYA_SCRATCH_DTYPE, VALUE_PLANES, write_aya
 from yomi.native.go.board import POSITION_DTYPE
+from yomi.native.go.partial import write_stones
 from yomi.native.go.planes import policy_index, write_planes
 from yomi.native.go.rules import MAX_HISTORY
 from yomi.native.go.scratch import SCRATCH_DTYPE
-from yomi.native.go.stones import write_stones
 from yomi.nets.arrays import read_npz
 from yomi.nets.data.columns import COLUMNS
 from yomi.nets.data.shards import widths

@@ -28,7 +28,7 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import raw_outputs
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import Rules
-from yomi.native.datasets.replay import encode_games, play_games
+from yomi.native.datasets.go_games import encode_games, play_games
 from yomi.native.go.board import MAX_AREA, POSITION_DTYPE
 from yomi.native.go.planes import GLOBALS, PLANES, symmetry_table
 from yomi.native.go.rules import MAX_HISTORY

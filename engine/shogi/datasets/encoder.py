@@ -14,7 +14,7 @@ import numpy.typing as npt
 from yomi.native.datasets.sparse import LANES, add_move_gradients, encode_boards, move_logits
 from yomi.native.shogi.pieces import HAND_TYPES, KING, PROMOTION, WHITE_PIECE
 from yomi.native.shogi.position import FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
-from yomi.native.shogi.sparse import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES
+from yomi.native.sparse.shogi import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES
 from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import SHOGI_BOARD
 from yomi.nets.sparse import FloatArray, SparseRows

@@ -1,7 +1,11 @@
-"""Type checks of kernels: finds the mistakes that numba would find, without compiling."""
+"""Check the types of kernels without compiling: `python -m tests.typecheck [GROUP...]` names the line of a mistake.
 
+GROUP is a key of yomi.native.kernel_groups.GROUPS; default: all.
+"""
+
+import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +20,7 @@ from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing.templates import signature
 
 from yomi.native.jit import SOURCE_ROOT, WITHOUT_KERNELS
+from yomi.native.kernel_groups import GROUPS
 
 # numba generates the machine code of a callee before it looks at the rest of the caller. A wrong name in the search was
 # found after more than a minute. Inferring types alone takes a tenth of the time.
@@ -141,3 +146,16 @@ def _passes(compiler: Any) -> list[Any]:
 def _keep(dispatcher: Any, result: Any) -> None:
     """Add a result to a dispatcher without the machine code that numba expects."""
     dispatcher.overloads[tuple(result.signature.args)] = result
+
+
+def main(words: Sequence[str]) -> None:
+    try:
+        check(GROUPS[group].compile for group in words or GROUPS)
+    except Exception as error:
+        if (text := describe(error)) is None:
+            raise
+        raise SystemExit(text) from None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

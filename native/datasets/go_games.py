@@ -1,4 +1,4 @@
-"""Games of Go as arrays of numbers: recorded ones and their positions, and games in parallel."""
+"""Games of Go: as arrays of numbers with their positions, and played in parallel."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from yomi.native.go.board import (
     place_stone,
 )
 from yomi.native.go.planes import policy_index, write_planes
-from yomi.native.go.rollout_policy import patterned_rollout
+from yomi.native.go.rollout import patterned_rollout
 from yomi.native.go.rules import MAX_HISTORY, begin, legal_moves, play, position_key, turn_to
 from yomi.native.jit import kernel
 
@@ -119,7 +119,7 @@ def black_wins(pos, spare, rng, rollouts):  # type: ignore[no-untyped-def]
     return wins
 
 
-# -- games in parallel: network inputs of all, and a move in each ------------------------------------------------------
+# -- games in parallel -------------------------------------------------------------------------------------------------
 
 # History entries kept free for the next moves; a game ends when fewer are left.
 RESERVE = MAX_AREA

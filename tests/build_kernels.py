@@ -1,4 +1,4 @@
-"""Compiles kernels for each level of x86-64 processors, for a wheel: `python -m yomi.native.build_kernels [LEVEL ...]`.
+"""Compiles kernels for each level of x86-64 processors, for a wheel: `python -m tests.build_kernels [LEVEL ...]`.
 
 They go to native/compiled/LEVEL. `pip wheel` then makes a wheel with them for this system and Python.
 """
