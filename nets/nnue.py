@@ -102,6 +102,7 @@ def padded(inputs: int) -> int:
 
 
 VERSION = 0x7AF32F16
+LAYERS = ("first", "second", "last")  # after the layer of the inputs
 # The kernels need a first layer whose width is a multiple of this.
 WIDTH_STEP = 128
 MAX_WIDTH, MAX_HIDDEN, MAX_TEXT = 4096, 256, 4096
@@ -112,22 +113,6 @@ _LAYER = re.compile(r"\[(\d{1,5})<-(\d{1,5})\]")
 _UNKNOWN = "expected " + ", ".join(row.name for row in FEATURES)
 
 log = logging.getLogger("yomi.networks")
-
-
-@dataclass(frozen=True)
-class Layer:
-    bias: npt.NDArray[np.int32]  # int32[outputs]
-    weights: npt.NDArray[np.int8]  # int8[outputs, inputs]
-
-
-@dataclass(frozen=True)
-class NnueNetwork:
-    """The numbers of a file."""
-
-    architecture: Architecture
-    bias: npt.NDArray[np.int16]  # int16[H]
-    rows: npt.NDArray[np.int16]  # int16[N, H]
-    layers: tuple[Layer, ...]
 
 
 def looks_like_nnue(start: bytes) -> bool:
@@ -146,8 +131,11 @@ def read_architecture(path: Path) -> Architecture:
         return _read_header(path, stream)[0]
 
 
-def read_nnue(path: Path) -> NnueNetwork:
-    """Return the network in a file.
+def read_nnue(path: Path) -> tuple[Architecture, dict[str, npt.NDArray[Any]]]:
+    """Return the architecture of a file, and its tensors.
+
+    These are rows int16[N, H] and bias int16[H]; for the layers first, second and last, weights int8[outputs, inputs]
+    and biases int32[outputs], as `first`, `first_bias` and so on.
 
     Raises:
         NetworkError: the file cannot be used.
@@ -157,21 +145,20 @@ def read_nnue(path: Path) -> NnueNetwork:
         architecture, found = _read_header(path, stream)
         hashes = {architecture.hash: found}
         hashes[architecture.transformer_hash] = int.from_bytes(stream.read(4), "little")
-        bias = _read(path, stream, "<i2", architecture.width)
-        rows = _read(path, stream, "<i2", architecture.features.rows, architecture.width)
+        tensors = {"bias": _read(path, stream, "<i2", architecture.width)}
+        tensors["rows"] = _read(path, stream, "<i2", architecture.features.rows, architecture.width)
         hashes[architecture.network_hash] = int.from_bytes(stream.read(4), "little")
-        layers = []
-        for outputs, inputs in architecture.layers:
-            of_layer = _read(path, stream, "<i4", outputs)
+        for name, (outputs, inputs) in zip(LAYERS, architecture.layers, strict=True):
+            tensors[f"{name}_bias"] = _read(path, stream, "<i4", outputs)
             weights = _read(path, stream, "i1", outputs, padded(inputs))
-            layers.append(Layer(of_layer, np.ascontiguousarray(weights[:, :inputs])))
+            tensors[name] = np.ascontiguousarray(weights[:, :inputs])
     # A wrong hash is only a warning, since engines use such files, too.
     for expected, found in hashes.items():
         if found != expected:
             text = _MAKERS_HASH.format(found=found, name=architecture.name, expected=expected)
             log.warning("%s: %s", path, text)
             break
-    return NnueNetwork(architecture, bias, rows, tuple(layers))
+    return architecture, tensors
 
 
 def _read(path: Path, stream: BinaryIO, kind: str, *shape: int) -> npt.NDArray[Any]:

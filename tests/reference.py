@@ -16,7 +16,7 @@ from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.options import GROUPS, TABLE
 from yomi.nets.files import write_atomically
 from yomi.nets.training.config import TABLES
-from yomi.settings import Setting, reference
+from yomi.settings import MISSING, Setting, Value, rows_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 HEADER = "| key | value | default | meaning |\n|---|---|---|---|\n"
@@ -76,6 +76,21 @@ def settings_page() -> str:
     return "\n".join([*parts, MATCH, reference(MatchSettings)])
 
 
+def reference(kind: type, live: str = "") -> str:
+    """Return a Markdown table of settings. `live` marks settings that may change later."""
+    lines = []
+    for row in rows_of(kind).values():
+        default = "required" if row.default is MISSING else _default_text(row, row.default)
+        more = f". {row.more}" if row.more else ""
+        lines.append(f"| `{row.key}` | {row.expected} | {default} | {row.help}{live if row.live else ''}{more} |\n")
+    return HEADER + "".join(lines)
+
+
+def _default_text(row: Setting, value: Value) -> str:
+    """Return a default value as text; none with its meaning."""
+    return f"none: {row.unset}" if value is None and row.unset else row.format(value)
+
+
 def _options(maker: type[Any], positional: int = 0) -> str:
     """Return the table of a class's options, from its signature and docstring."""
     rows = []
@@ -113,8 +128,8 @@ def option_tables() -> str:
 
 def _option_line(row: Setting) -> str:
     unit = f" ({row.unit})" if row.unit else ""
-    default = row.default_text(row.default)
-    default += "".join(f"; {game}: {row.default_text(value)}" for game, value in row.defaults.items())
+    default = _default_text(row, row.default)
+    default += "".join(f"; {game}: {_default_text(row, value)}" for game, value in row.defaults.items())
     notes = [f"`{row.katago}`"] if row.katago else []
     if row.usi is not None:
         scaled = {1: "", 2.0**-20: " in MiB"}.get(row.usi.scale, f" × {row.usi.scale:g}")

@@ -109,10 +109,6 @@ class Setting:
         value: Value = self.defaults.get(game, self.default)
         return value
 
-    def default_text(self, value: Value) -> str:
-        """Return a default value as text; none with its meaning."""
-        return f"none: {self.unset}" if value is None and self.unset else self.format(value)
-
     def is_for(self, game: str) -> bool:
         return not self.games or game in self.games
 
@@ -399,13 +395,3 @@ def make_settings(kind: type[T], values: Mapping[str, Any], place: str = "") -> 
         if row.default is MISSING and row.name not in found:
             raise OptionError(f"{place}no {row.key} found, expected it")
     return kind(**found)
-
-
-def reference(kind: type, live: str = "") -> str:
-    """Return a Markdown table of settings. `live` marks settings that may change later."""
-    lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
-    for row in rows_of(kind).values():
-        default = "required" if row.default is MISSING else row.default_text(row.default)
-        more = f". {row.more}" if row.more else ""
-        lines.append(f"| `{row.key}` | {row.expected} | {default} | {row.help}{live if row.live else ''}{more} |")
-    return "\n".join(lines) + "\n"

@@ -26,9 +26,8 @@ from yomi.engine.machine import usable_cores
 from yomi.engine.options import TABLE
 from yomi.engine.registry import GAMES, find_encoder
 from yomi.nets.errors import NetworkError
-from yomi.nets.python_file import is_in_file
-from yomi.nets.run_files import ACCEPT, content_of, keep_files
 from yomi.nets.text import read_toml, set_keys
+from yomi.nets.user_files import ACCEPT, content_of, is_in_file, keep_files
 from yomi.settings import rows_of
 
 if TYPE_CHECKING:

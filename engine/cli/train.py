@@ -18,8 +18,7 @@ from yomi.engine.default_network import named_file
 from yomi.engine.machine import start_facts
 from yomi.engine.registry import GAMES, find_encoder
 from yomi.nets.files import append_object, check_folder
-from yomi.nets.python_file import is_in_file
-from yomi.nets.run_files import ACCEPT, content_of, keep_files
+from yomi.nets.user_files import ACCEPT, content_of, is_in_file, keep_files
 
 if TYPE_CHECKING:
     from yomi.nets.training.loop import Trainer

@@ -18,7 +18,7 @@ from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task
 from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, LearningMatch, play_match
 from yomi.engine.options import Options
-from yomi.nets.python_file import define_function, is_in_file, read_source
+from yomi.nets.user_files import define_function, is_in_file, read_source
 
 DELIVERIES_AHEAD = 2  # requested deliveries per actor: it plays one while another travels
 

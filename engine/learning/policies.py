@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from yomi.engine.search.read_tree import draw, wanted_weights
 from yomi.native.tree.halving import rank_moves
-from yomi.nets.python_file import check_function, find_function, is_in_file
+from yomi.nets.user_files import check_function, find_function, is_in_file
 
 if TYPE_CHECKING:
     from collections.abc import Generator

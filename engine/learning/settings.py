@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from yomi.engine.learning.policies import check_policy
-from yomi.nets.python_file import check_function
+from yomi.nets.user_files import check_function
 from yomi.settings import choice, flag, make_settings, number, option
 
 # Default loss weights of learning. Ownership teaches a young network much, so it weighs more than in training.

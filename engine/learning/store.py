@@ -48,7 +48,7 @@ from yomi.nets.data.shards import (
 )
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import lock_file, naming, remove_drafts, sync_file, sync_folder, write_atomically
-from yomi.nets.python_file import is_in_file
+from yomi.nets.user_files import is_in_file
 
 _log = logging.getLogger("yomi.learning")
 

@@ -16,7 +16,7 @@ from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.spool import SelfPlayGame
 from yomi.engine.options import Options
-from yomi.nets.python_file import find_function
+from yomi.nets.user_files import find_function
 
 SHOWN_SECONDS = 30.0  # between two games that a worker sends for the page
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -94,7 +94,6 @@ class Dlshogi(PolicyValueFormat):
 
 # -- NNUE --------------------------------------------------------------------------------------------------------------
 
-_LAYERS = ("first", "second", "last")
 FEATURE_SET = "nnue"
 
 
@@ -110,13 +109,10 @@ class Nnue(KernelFormat):
 
     def __init__(self, file: NetworkFile) -> None:
         """Read a file. Raises NetworkError or OSError if it cannot be used."""
-        self.file = read_nnue(file.path)
-        name = f"{file.path.stem} ({self.file.architecture.name})"
+        self.architecture, self._tensors = read_nnue(file.path)
+        name = f"{file.path.stem} ({self.architecture.name})"
         digest = source_digest(file.path)
         self.info = NetworkInfo("shogi", 9, FEATURE_SET, name, file.path.name, digest, 0, 0, 0)
-        self._tensors: dict[str, Any] = {"rows": self.file.rows, "bias": self.file.bias}
-        for layer, numbers in zip(_LAYERS, self.file.layers, strict=True):
-            self._tensors |= {layer: numbers.weights, f"{layer}_bias": numbers.bias}
         self.use(Options.for_game("shogi"))
 
     @classmethod
@@ -125,7 +121,7 @@ class Nnue(KernelFormat):
 
     def use(self, options: Options) -> None:
         """Set the scale of the values."""
-        inputs = make_inputs(self.file.architecture.features.name)
+        inputs = make_inputs(self.architecture.features.name)
         self.network = network_of(inputs, self._tensors, options.fv_scale)
 
     def bind(self, batch: Batch) -> Calls:

@@ -14,8 +14,8 @@ from yomi.nets.definitions.shogi import AlphaZeroShogi, DlshogiResNet
 from yomi.nets.definitions.sparse import SparseShogi, from_sparse
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.file import read_network
-from yomi.nets.python_file import PythonFileError, is_in_file, load_object
 from yomi.nets.sparse import read_sparse
+from yomi.nets.user_files import PythonFileError, is_in_file, load_object
 
 if TYPE_CHECKING:
     from yomi.nets.definitions.base import Network

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from yomi.nets.errors import NetworkError
-from yomi.nets.python_file import is_in_file
 from yomi.nets.text import parse_toml, read_toml, set_keys
+from yomi.nets.user_files import is_in_file
 from yomi.settings import OptionError, choice, make_settings, number, option, rows_of
 
 RECIPES = Path(__file__).parents[1] / "recipes"

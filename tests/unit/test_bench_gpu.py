@@ -20,7 +20,6 @@ from tests.contract.networks import write_small_network
 from tests.fakes.gpu_driver import RecordingDriver
 from tests.naive.shogi_networks import NetworkShape, write_network
 from yomi.bench import cli, gpu, gpu_proofs
-from yomi.bench.go_network import write_go_network
 from yomi.engine.evaluators import devices, onnx_session
 from yomi.engine.evaluators.base import EvaluatorError, Fault
 from yomi.engine.evaluators.devices import CPU, Device, Gpu
@@ -77,7 +76,7 @@ def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 
 def test_networks_of_a_size(tmp_path: Path) -> None:
-    path = write_go_network(tmp_path / "net.onnx", 9, 2, 16)
+    path = gpu.write_go_network(tmp_path / "net.onnx", 9, 2, 16)
     found, info = prepare(open_file(path), 9)
     assert found == path
     assert (info.game, info.board_size) == ("go", 9)

@@ -17,7 +17,7 @@ from yomi.engine.learning import policies
 from yomi.engine.learning.policies import SearchResult
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.native.tree.report import CHILD_DTYPE
-from yomi.nets.python_file import define_function
+from yomi.nets.user_files import define_function
 
 VALUE = 0.1
 

@@ -31,8 +31,7 @@ from yomi.nets.data.shards import check_shard, open_dataset, widths
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import LOCKED_AT, lock_file
 from yomi.nets.metadata import feature_set
-from yomi.nets.python_file import load_object
-from yomi.nets.run_files import keep_files
+from yomi.nets.user_files import keep_files, load_object
 
 KATAGO = feature_set("katago-v7")
 ASKED = {"game": "go", "size": 5, "visits": 100, "games": 32}

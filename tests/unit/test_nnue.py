@@ -135,10 +135,7 @@ def test_outputs_are_those_of_the_twin_after_every_move(case: Case) -> None:
 
 
 def test_values_are_those_of_yaneuraou() -> None:
-    file = read_nnue(shared_path("data", "shogi", "suisho-petite-20211123.kp256.nn.bin"))
-    tensors: dict[str, Any] = {"rows": file.rows, "bias": file.bias}
-    for name, layer in zip(("first", "second", "last"), file.layers, strict=True):
-        tensors |= {name: layer.weights, f"{name}_bias": layer.bias}
+    _, tensors = read_nnue(shared_path("data", "shogi", "suisho-petite-20211123.kp256.nn.bin"))
     network = network_of(make_inputs("K-P"), tensors, 24)
     scratch = make_scratch(network, 1)
     lines = shared_path("data", "shogi", "nnue-reference-kp256.tsv").read_text(encoding="utf-8").splitlines()
