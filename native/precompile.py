@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from yomi import children
 from yomi.errors import CompileError
@@ -33,6 +33,7 @@ from yomi.time_left import MIN_SAMPLE, SECONDS_BETWEEN_UPDATES, TimeLeft, durati
 
 # Prefix of a process's message about an error in a kernel's source.
 MISTAKE = "a mistake in a kernel: "
+COMMAND = [sys.executable, "-m", "yomi.native.precompile"]  # a process that compiles the groups named on stdin
 LATER = "--later"  # option of a process that compiles in the background; names follow
 NATIVELY = "--natively"  # option of a process that compiles native kernels beside packaged ones
 MAX_PROCESSES = 4  # more would only wait for the slowest group
@@ -195,9 +196,8 @@ def _begin_background(words: Sequence[str], settings: Mapping[str, str]) -> None
     if _background:
         return
     command = ["nice", "-n", str(LOW_PRIORITY)] if os.name == "posix" else []
-    command += [sys.executable, "-m", "yomi.native.precompile", *words]
     with contextlib.suppress(OSError):  # no such command, or no more processes
-        _background.append(_start(command, subprocess.DEVNULL, subprocess.DEVNULL, settings))
+        _background.append(_start([*command, *COMMAND, *words], subprocess.DEVNULL, subprocess.DEVNULL, settings))
 
 
 # The background process. Its stdin stays open while this process lives.
@@ -245,7 +245,7 @@ def _run(groups: Sequence[str], display: Display) -> None:
     with contextlib.ExitStack() as stack:
         # Files: a full pipe that nobody reads would block a process.
         errors = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
-        running = [stack.enter_context(_spawn((), file)) for file in errors]
+        running = [stack.enter_context(_start(COMMAND, subprocess.PIPE, file)) for file in errors]
         for process in running:
             thread = threading.Thread(target=_feed, args=(process, waiting, progress), daemon=True)
             thread.start()
@@ -290,14 +290,8 @@ def mark_of(group: str) -> Path:
     return CACHE_DIRECTORY / f"{group}-{hashlib.sha256(keys.encode()).hexdigest()[:16]}{COMPLETE}"
 
 
-def _write_mark(group: str, seconds: float) -> None:
-    packages = GROUPS[group].packages
-    folders = [f"{package}-{kernel_key(package)}" for package in packages]
-    write_json(mark_of(group), {**kernel_facts(packages[0]), "folders": folders, "seconds": round(seconds, 1)})
-
-
-def _spawn(words: Sequence[str], errors: IO[bytes]) -> "subprocess.Popen[bytes]":
-    return _start([sys.executable, "-m", "yomi.native.precompile", *words], subprocess.PIPE, errors)
+def _write_mark(group: str) -> None:
+    write_json(mark_of(group), kernel_facts(GROUPS[group].packages[0]))
 
 
 def _start(
@@ -356,7 +350,6 @@ def main(words: Sequence[str]) -> None:
 
 def _compile_here(groups: Iterable[str]) -> None:
     for group in groups:
-        begin = time.monotonic()
         try:
             GROUPS[group].compile()
         except OSError:
@@ -367,7 +360,7 @@ def _compile_here(groups: Iterable[str]) -> None:
         # Otherwise other processes would compile the kernel again.
         if jit.UNSAVED:
             raise SystemExit(_no_room(jit.UNSAVED[0]))
-        _write_mark(group, time.monotonic() - begin)
+        _write_mark(group)
         print(group, flush=True)
 
 
