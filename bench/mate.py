@@ -8,10 +8,10 @@ from typing import Any
 
 from yomi.bench.perft import find_cshogi
 from yomi.engine.play import MATE
-from yomi.engine.shogi.game import IllegalMove, ShogiGame
+from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.placement import SfenError
 from yomi.engine.shogi.players.mate import MateSearch
-from yomi.errors import LineError
+from yomi.errors import IllegalMove, LineError
 
 MAX_PLY = 63
 # Number of times that each solver solves a problem, in turns; the fastest time counts.
