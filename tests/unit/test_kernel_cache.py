@@ -57,7 +57,7 @@ def test_compiling_processes_keep_kernels_where_they_are_read(
     started: dict[str, Any] = {}
     monkeypatch.setattr(precompile, "CACHE_DIRECTORY", directory)
     monkeypatch.setattr(subprocess, "Popen", lambda command, **how: started.update(how))
-    precompile._start(precompile.COMMAND, subprocess.PIPE, io.BytesIO())
+    precompile._start(precompile.COMMAND, subprocess.PIPE, io.BytesIO(), {})
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")  # as the compiling process begins elsewhere
     monkeypatch.setenv("YOMI_CACHE_DIR", started["env"]["YOMI_CACHE_DIR"])
