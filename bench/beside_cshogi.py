@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine.play import MATE
-from yomi.engine.shogi.game import IllegalMove, ShogiGame
+from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.placement import SfenError
 from yomi.engine.shogi.players.mate import MateSearch
-from yomi.errors import LineError
+from yomi.errors import IllegalMove, LineError
 from yomi.native.shogi.movegen import perft
 from yomi.nets.installation import pip_command
 

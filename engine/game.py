@@ -140,16 +140,17 @@ class Game(abc.ABC, Generic[G, P]):
             learning: compile also the kernels of `yomi learn`.
             alpha_beta: without `everything`, compile the kernels of an alpha-beta player first.
         """
-        from yomi.native.precompile import compile_later, compile_names, compile_natively_later
+        from yomi.native.precompile import compile_later, compile_names
 
         more = f"{self.name}-more"
         if not everything and not learning:
             compile_names([f"{self.name}-alphabeta" if alpha_beta else self.name], say)
-            compile_later([self.name, more] if alpha_beta else [more])
+            later = [self.name, more] if alpha_beta else [more]
         else:
             learned = [f"{self.name}-learning"] if learning else []
             compile_names([self.name, *([more] if everything else []), *learned], say)
-        compile_natively_later()
+            later = []
+        compile_later(later)
 
     def prepare(self, options: Options, say: Say, *, learning: bool = False) -> None:
         """Check the network's device, and compile missing kernels. Raises LoadingError or EvaluatorError."""

@@ -154,14 +154,9 @@ def make_folder(folder: Path, facts: Mapping[str, str]) -> None:
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
     """Write a file atomically. Raises OSError."""
-    write_file(path, json.dumps(content))
-
-
-def write_file(path: Path, text: str) -> None:
-    """Write a file atomically. Raises OSError."""
     part = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(json.dumps(content), encoding="utf-8")
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from yomi import children
 from yomi.errors import CompileError
@@ -33,8 +33,7 @@ from yomi.time_left import MIN_SAMPLE, SECONDS_BETWEEN_UPDATES, TimeLeft, durati
 
 # Prefix of a process's message about an error in a kernel's source.
 MISTAKE = "a mistake in a kernel: "
-LATER = "--later"  # option of a process that compiles in the background; names follow
-NATIVELY = "--natively"  # option of a process that compiles native kernels beside packaged ones
+COMMAND = [sys.executable, "-m", "yomi.native.precompile"]  # a process of `main`
 MAX_PROCESSES = 4  # more would only wait for the slowest group
 LOW_PRIORITY = 19  # niceness of the background process
 # Whether a terminal shows a bar; programs that use the library turn it off.
@@ -179,25 +178,17 @@ def _games(names: Iterable[str]) -> str:
 
 
 def compile_later(names: Sequence[str]) -> None:
-    """Compile the kernels of some names at low priority in a process that ends with this one."""
+    """Compile kernels at low priority in a process that ends with this one.
+
+    Kernels that came with yomi are joined by native ones of all names; otherwise the kernels of `names` are compiled.
+    """
     # A failure is not reported: compile_names reports it when the kernels are needed.
-    if not IS_PLAIN and _missing(names):
-        _begin_background((LATER, *names), {})
-
-
-def compile_natively_later() -> None:
-    """Compile native kernels in the background if the kernels in use came with yomi."""
-    if PACKAGED is not None and not IS_PLAIN:
-        _begin_background((NATIVELY,), {SETTING: NATIVE})
-
-
-def _begin_background(words: Sequence[str], settings: Mapping[str, str]) -> None:
-    if _background:
+    if IS_PLAIN or _background or (PACKAGED is None and not _missing(names)):
         return
+    words, settings = (names, {}) if PACKAGED is None else (tuple(NAMES), {SETTING: NATIVE})
     command = ["nice", "-n", str(LOW_PRIORITY)] if os.name == "posix" else []
-    command += [sys.executable, "-m", "yomi.native.precompile", *words]
     with contextlib.suppress(OSError):  # no such command, or no more processes
-        _background.append(_start(command, subprocess.DEVNULL, subprocess.DEVNULL, settings))
+        _background.append(_start([*command, *COMMAND, *words], subprocess.DEVNULL, subprocess.DEVNULL, settings))
 
 
 # The background process. Its stdin stays open while this process lives.
@@ -245,7 +236,7 @@ def _run(groups: Sequence[str], display: Display) -> None:
     with contextlib.ExitStack() as stack:
         # Files: a full pipe that nobody reads would block a process.
         errors = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
-        running = [stack.enter_context(_spawn((), file)) for file in errors]
+        running = [stack.enter_context(_start(COMMAND, subprocess.PIPE, file, {})) for file in errors]
         for process in running:
             thread = threading.Thread(target=_feed, args=(process, waiting, progress), daemon=True)
             thread.start()
@@ -290,21 +281,13 @@ def mark_of(group: str) -> Path:
     return CACHE_DIRECTORY / f"{group}-{hashlib.sha256(keys.encode()).hexdigest()[:16]}{COMPLETE}"
 
 
-def _write_mark(group: str, seconds: float) -> None:
-    packages = GROUPS[group].packages
-    folders = [f"{package}-{kernel_key(package)}" for package in packages]
-    write_json(mark_of(group), {**kernel_facts(packages[0]), "folders": folders, "seconds": round(seconds, 1)})
+def _write_mark(group: str) -> None:
+    write_json(mark_of(group), kernel_facts(GROUPS[group].packages[0]))
 
 
-def _spawn(words: Sequence[str], errors: IO[bytes]) -> "subprocess.Popen[bytes]":
-    return _start([sys.executable, "-m", "yomi.native.precompile", *words], subprocess.PIPE, errors)
-
-
-def _start(
-    command: Sequence[str], output: Any, errors: Any, settings: Mapping[str, str] | None = None
-) -> "subprocess.Popen[bytes]":
+def _start(command: Sequence[str], output: Any, errors: Any, settings: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     # The process ends itself when its stdin is closed: also if this process is killed.
-    environment = {**children.environment(), "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent), **(settings or {})}
+    environment = {**children.environment(), "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent), **settings}
     # bufsize=0: closing the buffer of a process that has ended would raise an error.
     return subprocess.Popen(
         command, bufsize=0, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=errors
@@ -333,21 +316,18 @@ def _watch_stdin(lines: "queue.SimpleQueue[bytes]") -> None:
 
 
 def main(words: Sequence[str]) -> None:
-    """Run one task of a compiler process, selected by the first word. Print each group when it is compiled.
+    """Compile the groups named on stdin, or in the background the missing ones of the names `words`.
 
-    LATER: compile the missing groups of the names that follow. NATIVELY: compile all missing groups, then make later
-    starts use them. Otherwise: compile the groups named on stdin.
+    Print each group when it is compiled. Once all names are compiled, later starts prefer their kernels to packaged
+    ones.
     """
     try:
-        if words[:1] == [NATIVELY]:
+        if words:
             _watch_stdin(queue.SimpleQueue())
-            with _alone(list(NAMES), lambda line: None):
-                _compile_here(_missing(NAMES))
-            CHOICE.touch()
-        elif words[:1] == [LATER]:
-            _watch_stdin(queue.SimpleQueue())
-            with _alone(words[1:], lambda line: None):
-                _compile_here(_missing(words[1:]))
+            with _alone(words, lambda line: None):
+                _compile_here(_missing(words))
+            if set(words) == set(NAMES):
+                CHOICE.touch()
         else:
             _compile_here(_read_groups())
     except OSError as error:  # a full disk may also prevent a folder or a file
@@ -356,7 +336,6 @@ def main(words: Sequence[str]) -> None:
 
 def _compile_here(groups: Iterable[str]) -> None:
     for group in groups:
-        begin = time.monotonic()
         try:
             GROUPS[group].compile()
         except OSError:
@@ -367,7 +346,7 @@ def _compile_here(groups: Iterable[str]) -> None:
         # Otherwise other processes would compile the kernel again.
         if jit.UNSAVED:
             raise SystemExit(_no_room(jit.UNSAVED[0]))
-        _write_mark(group, time.monotonic() - begin)
+        _write_mark(group)
         print(group, flush=True)
 
 

@@ -13,7 +13,7 @@ _HOMES = {
     "WHITE": "engine.color",
     "Error": "errors",
     "ClosedError": "errors",
-    "IllegalMove": "library.position",
+    "IllegalMove": "errors",
     "Position": "library.position",
     "Result": "library.position",
     "Analysis": "library.analysis",

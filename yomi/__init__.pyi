@@ -6,6 +6,7 @@ from yomi.engine.color import BLACK as BLACK
 from yomi.engine.color import WHITE as WHITE
 from yomi.errors import ClosedError as ClosedError
 from yomi.errors import Error as Error
+from yomi.errors import IllegalMove as IllegalMove
 from yomi.library.analysis import Analysis as Analysis
 from yomi.library.commands import learn as learn
 from yomi.library.commands import match as match
@@ -13,7 +14,6 @@ from yomi.library.commands import ratings as ratings
 from yomi.library.commands import selfplay as selfplay
 from yomi.library.engines import Engine as Engine
 from yomi.library.evaluation import Evaluation as Evaluation
-from yomi.library.position import IllegalMove as IllegalMove
 from yomi.library.position import Position as Position
 from yomi.library.position import Result as Result
 from yomi.library.values import Clock as Clock

@@ -19,6 +19,10 @@ class ClosedError(Error):
     """A closed engine was used."""
 
 
+class IllegalMove(Error, ValueError):  # noqa: N818  (the name that players and GTP use)
+    """A move that cannot be read, or that the rules forbid. The message is one line."""
+
+
 class CompileError(Error, RuntimeError):
     """Kernels cannot be compiled or cached. The message is one line."""
 

@@ -16,8 +16,9 @@ from yomi.engine.go.sgf import GameRecord, SgfError, record_of
 from yomi.engine.go.svg import goban
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.pictures import rows_of
+from yomi.errors import IllegalMove
 from yomi.library import arguments
-from yomi.library.position import FileRecord, IllegalMove, Position, Result, move_text, place_of
+from yomi.library.position import FileRecord, Position, Result, move_text, place_of
 from yomi.library.values import Names
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
 from yomi.nets.files import write_atomically
@@ -124,10 +125,7 @@ class Game(Position[GoGame]):
         """
         code = self._code(move)
         player = self.side_to_move if color is None else arguments.side("color", color)
-        try:
-            self._raw.play(player, code)
-        except ValueError as error:
-            raise IllegalMove(str(error)) from None
+        self._raw.play(player, code)
         return self
 
     def result(self, dead: Iterable[str] = ()) -> Result | None:

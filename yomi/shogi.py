@@ -15,8 +15,9 @@ from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
 from yomi.engine.shogi.placement import START_WORD, STARTPOS, source_of, target_of
 from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
+from yomi.errors import IllegalMove
 from yomi.library import arguments
-from yomi.library.position import FileRecord, IllegalMove, Position, Result, move_text, place_of
+from yomi.library.position import FileRecord, Position, Result, move_text, place_of
 from yomi.library.values import Names
 from yomi.native.shogi.planes import policy_index
 from yomi.nets.files import write_atomically

@@ -27,7 +27,7 @@ from yomi.engine.go.points import (
 )
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.options import MAX_KOMI, Options
-from yomi.errors import Error
+from yomi.errors import IllegalMove
 from yomi.language import encodes, tr
 from yomi.native.go import board as native
 from yomi.native.go import rules as kernels
@@ -43,10 +43,6 @@ KO_RULES = {
 }
 SCORINGS = {"AREA": native.SCORING_AREA, "TERRITORY": native.SCORING_TERRITORY}
 TAXES = {"NONE": native.TAX_NONE, "SEKI": native.TAX_SEKI, "ALL": native.TAX_ALL}
-
-
-class IllegalMove(Error, ValueError):  # noqa: N818  (the name that Go players and GTP use)
-    """A move that the rules forbid. The message is one line."""
 
 
 class GoGame:

@@ -16,7 +16,7 @@ from sgfmill import sgf_grammar
 
 from yomi import __version__
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.go.game import GoGame, IllegalMove
+from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import (
     HANDICAP_KOMI,
     STANDARD,
@@ -30,7 +30,7 @@ from yomi.engine.go.record_rules import CHINESE, Guess, Source, guess_rules
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.records import Note
 from yomi.engine.search.types import Counts
-from yomi.errors import LineError
+from yomi.errors import IllegalMove, LineError
 from yomi.native.go.board import EMPTY, PASS
 
 # SGF's names of rule sets. Other rule sets are written as in GTP.

@@ -26,7 +26,7 @@ from yomi.engine.shogi.placement import (
     parse_sfen,
     target_of,
 )
-from yomi.errors import Error
+from yomi.errors import IllegalMove
 from yomi.language import tr
 from yomi.native.shogi import position as layout
 from yomi.native.shogi import rules, waivers
@@ -54,10 +54,6 @@ MAX_GAME = 10_000  # limit of `continued`: more moves would take seconds
 MAX_PLY = 64_000  # limit of plies: kernels count them in 16 bits, and a search adds more
 # A history longer than ROOM positions is cut to the last KEPT. The rest of the array belongs to the search.
 KEPT, ROOM = 768, 1024
-
-
-class IllegalMove(Error, ValueError):  # noqa: N818  (the name that players use)
-    """A move that the rules forbid. The message is one line."""
 
 
 class SetupError(OptionError):

@@ -14,13 +14,14 @@ from yomi.engine.players.request import Decision
 from yomi.engine.records import record_score
 from yomi.engine.screen import has_colors
 from yomi.engine.shogi.diagram import draw
-from yomi.engine.shogi.game import IllegalMove, ShogiGame, csa_ending, describe, describe_japanese, new_game
+from yomi.engine.shogi.game import ShogiGame, csa_ending, describe, describe_japanese, new_game
 from yomi.engine.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
 from yomi.engine.shogi.placement import STARTPOS, SfenError, format_sfen, parse_sfen
 from yomi.engine.shogi.records.files import load_records, save_records
 from yomi.engine.shogi.records.japanese import ENGLISH_HANDICAPS, parse_handicap, sides_of
 from yomi.engine.shogi.records.record import INTERRUPTED, GameRecord, RecordError, record_of
 from yomi.engine.terminal import TerminalGame, TurnResult
+from yomi.errors import IllegalMove
 from yomi.language import JAPANESE_SAMPLE, encodes, is_japanese, tr
 from yomi.settings import OptionError
 

@@ -207,8 +207,7 @@ def test_a_bundled_network_waits_only_for_its_own_kernels(
 ) -> None:
     waited: list[str] = []
     monkeypatch.setattr(precompile, "compile_names", lambda names, _: waited.extend(names))
-    for later in ("compile_later", "compile_natively_later"):
-        monkeypatch.setattr(precompile, later, lambda *_: None)
+    monkeypatch.setattr(precompile, "compile_later", lambda names: None)
     GAMES[game].prepare(Options.for_game(game).with_values({"device": "cpu", **changes}), print)
     assert waited == names
 

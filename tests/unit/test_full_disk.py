@@ -45,7 +45,7 @@ ALLOWED = {
     "engine/servers/runner.py: Reporter.__init__": "lines of events, which yomi does not read",
     "native/cache_folder.py: _link_files": "links to kernels",
     "native/cache_folder.py: locked": "only the lock",
-    "native/cache_folder.py: write_file": "the writer of native, which imports nothing of nets",
+    "native/cache_folder.py: write_json": "the writer of native, which imports nothing of nets",
     "nets/data/katago_rows.py: _write": "to memory",
     "nets/data/shards.py: write_shard": "to a new folder that gets its name at the end",
     "nets/files.py: append_lines": "the writer",

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.go_boards import drawing_of, game_of, play_all, points
-from yomi.engine.go.game import GoGame, IllegalMove, check_setup, score_text
+from yomi.engine.go.game import GoGame, check_setup, score_text
 from yomi.engine.go.points import SetupError, square
 from yomi.engine.go.rules import PRESETS, Rules
+from yomi.errors import IllegalMove
 from yomi.native.go.board import BLACK, EMPTY, PASS, WHITE
 
 RULES = st.sampled_from([PRESETS[name] for name in ("tromp-taylor", "chinese", "japanese", "aga")])

@@ -57,7 +57,7 @@ def test_compiling_processes_keep_kernels_where_they_are_read(
     started: dict[str, Any] = {}
     monkeypatch.setattr(precompile, "CACHE_DIRECTORY", directory)
     monkeypatch.setattr(subprocess, "Popen", lambda command, **how: started.update(how))
-    precompile._spawn(("rules",), io.BytesIO())
+    precompile._start(precompile.COMMAND, subprocess.PIPE, io.BytesIO(), {})
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")  # as the compiling process begins elsewhere
     monkeypatch.setenv("YOMI_CACHE_DIR", started["env"]["YOMI_CACHE_DIR"])
@@ -199,7 +199,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cache_folder.make_folder(tmp_path / f"others-{7:016x}", jit.kernel_facts("others"))
     (tmp_path / "notes-of-the-user").mkdir()
     for group in NAMES["go"]:
-        precompile._write_mark(group, 71.04)
+        precompile._write_mark(group)
     (tmp_path / f"shogi-board-{1:016x}.complete").touch()
     return tmp_path
 
@@ -378,7 +378,7 @@ def test_an_edit_of_a_game_outside_this_package_counts(tmp_path: Path) -> None:
 
 def test_a_cache_without_room_for_a_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precompile, "CACHE_DIRECTORY", tmp_path)
-    monkeypatch.setattr(precompile, "_run", lambda groups, display: precompile._write_mark(groups[0], 1.0))
+    monkeypatch.setattr(precompile, "_run", lambda groups, display: precompile._write_mark(groups[0]))
 
     def refuse(path: Path, text: str, encoding: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -45,7 +45,7 @@ def test_native_kernels_are_compiled_before_they_are_chosen(tmp_path: Path, monk
     monkeypatch.setattr(precompile, "CACHE_DIRECTORY", tmp_path)
     monkeypatch.setattr(precompile, "_watch_stdin", lambda lines: None)
     monkeypatch.setattr(precompile, "_compile_here", lambda groups: done.append(precompile.CHOICE.exists()))
-    precompile.main([precompile.NATIVELY])
+    precompile.main(list(precompile.NAMES))
     assert done == [False]
     assert precompile.CHOICE.exists()
 

@@ -25,7 +25,6 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.default_network import network_file
 from yomi.engine.game import Game
 from yomi.engine.go.cgos.game import RULES, GoStart, GtpSeat, YomiGoSeat, analysis_of
-from yomi.engine.go.game import IllegalMove
 from yomi.engine.go.points import square
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
@@ -35,6 +34,7 @@ from yomi.engine.servers.runner import Reporter
 from yomi.engine.servers.settings import CGOS, CSA, Account, Password, Server
 from yomi.engine.shogi.floodgate.seats import MoveTask, UsiSeat, YomiShogiSeat, decision_of, go_words
 from yomi.engine.shogi.notation import format_usi, parse_usi
+from yomi.errors import IllegalMove
 from yomi.nets.models import default_network
 
 START = GoStart(square(9), 7.0, 60.0, "gnu", "1800?", ((1, "e5"), (2, "c3")), True)

@@ -11,9 +11,10 @@ from yomi.engine import screen
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.play import MATE, MAX_MOVES, PERPETUAL_CHECK, REPETITION, TRY, Ended
 from yomi.engine.shogi.diagram import draw, japanese_hand
-from yomi.engine.shogi.game import SETTINGS, IllegalMove, SetupError, ShogiGame, csa_ending, describe
+from yomi.engine.shogi.game import SETTINGS, SetupError, ShogiGame, csa_ending, describe
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import STARTPOS, SfenError
+from yomi.errors import IllegalMove
 
 PACE = "5i5h 5a5b 5h5i 5b5a"
 """Four moves after which everything is as before."""

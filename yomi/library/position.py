@@ -8,17 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from yomi.engine.color import DRAW
-from yomi.errors import Error
+from yomi.errors import IllegalMove
 from yomi.library.arguments import shown
 
 if TYPE_CHECKING:
     from yomi.library.values import Names
 
 Raw = TypeVar("Raw", bound=Any)
-
-
-class IllegalMove(Error, ValueError):  # noqa: N818  (the name that players use)
-    """A move that cannot be read, or that the rules forbid."""
 
 
 def place_of(index: object) -> int:
@@ -111,11 +107,7 @@ class Position(abc.ABC, Generic[Raw]):
         Raises:
             IllegalMove: the move cannot be read or is illegal; the game has not changed.
         """
-        code = self._code(move)
-        try:
-            self._raw.push(code)
-        except ValueError as error:
-            raise IllegalMove(str(error)) from None
+        self._raw.push(self._code(move))
         return self
 
     def undo(self) -> Self:
@@ -124,10 +116,7 @@ class Position(abc.ABC, Generic[Raw]):
         Raises:
             IllegalMove: no move has been played since the initial position.
         """
-        try:
-            self._raw.undo()
-        except ValueError as error:
-            raise IllegalMove(str(error)) from None
+        self._raw.undo()
         return self
 
     def copy(self) -> Self:

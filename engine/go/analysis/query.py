@@ -27,12 +27,13 @@ from yomi.engine.go.analysis.fields import (
     vertices,
 )
 from yomi.engine.go.analysis.results import ResponseParts
-from yomi.engine.go.game import GoGame, IllegalMove
+from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import Board, SetupError
 from yomi.engine.go.rules import Rules, RulesError
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.players.request import Request
 from yomi.engine.protocols.streams import MAX_LINE
+from yomi.errors import IllegalMove
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
 
 _NAMES = (

@@ -16,7 +16,7 @@ from yomi.engine.clients.gtp import GtpClient
 from yomi.engine.clock import Clock, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, LETTERS, WHITE, opponent
 from yomi.engine.go.cgos.codec import Setup, cgos_json
-from yomi.engine.go.game import GoGame, IllegalMove
+from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.points import Board, VertexError
 from yomi.engine.go.record_files import load_record
@@ -27,6 +27,7 @@ from yomi.engine.players.request import Request
 from yomi.engine.servers.connection import OutOfStepError
 from yomi.engine.servers.game import EngineSeat, GaveUpError, RecordFile, ServerGame, YomiSeat
 from yomi.engine.servers.settings import Account
+from yomi.errors import IllegalMove
 
 # CGOS's rules: area, positional superko, no suicide, all stones alive at the end.
 RULES = PRESETS["tromp-taylor"].with_rule("suicide", "false")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.go.game import GoGame, IllegalMove, score_text
+from yomi.engine.go.game import GoGame, score_text
 from yomi.engine.go.gtp.codec import Command, GtpError, command, integer, real
 from yomi.engine.go.gtp.session import Session
 from yomi.engine.go.points import Board, SetupError, fixed_handicap, free_handicap, parse_color
@@ -19,6 +19,7 @@ from yomi.engine.go.sgf import SgfError, to_sgf
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.protocols.session import KEEPS, PAUSES
 from yomi.engine.records import report_notes
+from yomi.errors import IllegalMove
 from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 from yomi.nets.files import write_atomically
 

@@ -37,11 +37,12 @@ from yomi.engine.play import play_game
 from yomi.engine.players.request import Decision
 from yomi.engine.records import CENTIPAWNS
 from yomi.engine.shogi.datasets.rows import MARKS, records_of
-from yomi.engine.shogi.game import IllegalMove, ShogiGame, ShogiReferee
+from yomi.engine.shogi.game import ShogiGame, ShogiReferee
 from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
 from yomi.engine.shogi.placement import format_sfen
 from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack, pack_game
 from yomi.engine.shogi.records.record import GameRecord, RecordError
+from yomi.errors import IllegalMove
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts, write_atomically
 from yomi.nets.text import first_difference, parse_json

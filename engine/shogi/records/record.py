@@ -28,7 +28,7 @@ from yomi.engine.shogi.placement import (
     is_move,
     parse_sfen,
 )
-from yomi.errors import LineError, printable
+from yomi.errors import IllegalMove, LineError, printable
 
 if TYPE_CHECKING:
     from yomi.engine.players.request import Decision
@@ -149,7 +149,7 @@ class GameRecord:
 
     def cut_at_fault(self) -> None:
         """Cut the game before the first move that the rules forbid, and add a note."""
-        from yomi.engine.shogi.game import IllegalMove, ShogiGame
+        from yomi.engine.shogi.game import ShogiGame
 
         game = ShogiGame(format_sfen(self.initial))
         for count, recorded in enumerate(self.moves):
@@ -163,7 +163,7 @@ class GameRecord:
 
     def game(self, moves: int | None = None, **rules: Any) -> ShogiGame:
         """Return the game after `moves` moves (None: all), under the rules of `ShogiGame`. Raises RecordError."""
-        from yomi.engine.shogi.game import IllegalMove, ShogiGame
+        from yomi.engine.shogi.game import ShogiGame
 
         game = ShogiGame(format_sfen(self.initial), **rules)
         for number, recorded in enumerate(self.moves[:moves], 1):
