@@ -51,7 +51,7 @@ Output: TypeAlias = tuple[Path, Callable[[Path], None]]
 
 # Modules of benchmarks with another name.
 MODULES = {
-    **dict.fromkeys(("evaluator", "precision", "tree"), "parts"),
+    **dict.fromkeys(("evaluator", "precision", "nets", "tree"), "parts"),
     **dict.fromkeys(("perft", "mate"), "beside_cshogi"),
 }
 PACKAGES = {"nets": ("onnx", "onnxruntime"), "train": ("torch",)}  # that a benchmark needs
@@ -324,7 +324,7 @@ def _add_nets(add: Add) -> None:
     nets = add(
         "nets",
         "positions per second on random networks for shogi, our kernels and onnxruntime",
-        lambda nets, args: nets.run(args.sizes, args.workers, args.duration),
+        lambda parts, args: parts.nets(args.sizes, args.workers, args.duration),
     )
     nets.add_argument(
         "--sizes", metavar="BxC", type=network, nargs="+", default=[(4, 64), (10, 192)], help="(4x64 10x192)"

@@ -1,9 +1,11 @@
-"""The parts of a search alone: `bench evaluator`, its `precision` against fp32, and `bench tree`."""
+"""The parts of a search alone: `bench evaluator`, its `precision` against fp32, `bench nets`, and `bench tree`."""
 
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.bench.measure import batch_sizes, evaluator_rate
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.options import Options
 
+BACKENDS = ("native", "onnx")
+BATCH_SIZES = (1, 4, 8)
+# The backends take turns, so that other load on the machine affects both.
+TURN_SECONDS = 0.25
 # Trees of each kind that grow; the best counts.
 REPEATS = 3
 
@@ -67,6 +73,40 @@ def precision(options: Options, game: Game[Any, Any], positions: int) -> list[di
             "mean_value_error": agreement.value_error,
         }
     ]
+
+
+def nets(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict[str, Any]]:
+    """Measure networks for shogi with random weights, `seconds` for each figure, by yomi's kernels and by onnxruntime.
+
+    Args:
+        sizes: blocks and channels of each network, which reads dlshogi's 57 extra channels.
+        threads: number of threads that evaluate.
+        seconds: for each figure.
+    """
+    from yomi.engine.shogi.networks import Dlshogi
+    from yomi.engine.shogi.players.setup import shogi_subject
+    from yomi.nets.dlshogi.network import SIDE
+    from yomi.nets.dlshogi.random_network import write_network  # imports onnx
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for blocks, channels in sizes:
+            path = write_network(Path(folder) / f"resnet{blocks}x{channels}.onnx", blocks, channels)
+            evaluators = {name: open_network((Dlshogi,), path, SIDE).load(backend=name) for name in BACKENDS}
+            subject = shogi_subject(evaluators["native"].spec)
+            for batch in BATCH_SIZES:
+                how = subject, subject.games[0], batch, threads, TURN_SECONDS
+                turns = max(1, round(seconds / TURN_SECONDS))
+                rates = dict.fromkeys(evaluators, 0.0)
+                for _ in range(turns):
+                    for name, evaluator in evaluators.items():
+                        rates[name] += evaluator_rate(InlineQueue(evaluator), *how) / turns
+                columns = {f"{name}_per_second": rate for name, rate in rates.items()}
+                ratio = rates["native"] / rates["onnx"]
+                rows.append({"network": path.stem, "batch": batch, "threads": threads, **columns, "ratio": ratio})
+            for evaluator in evaluators.values():
+                evaluator.close()
+    return rows
 
 
 def tree(subjects: Sequence[BenchmarkPositions], playouts: int, worker_counts: Sequence[int]) -> list[dict[str, Any]]:

@@ -337,7 +337,6 @@ def test_networks_for_shogi_without_onnx(
     package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
-    monkeypatch.delitem(sys.modules, "yomi.bench.nets", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["nets", "--sizes", "1x4", "--for", "0.1"]) == 2
     error = capsys.readouterr().err
