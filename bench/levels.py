@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import operator
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,39 +75,22 @@ def rate(pairings: Mapping[int, WinDrawLoss]) -> dict[int, Rating]:
     return ratings
 
 
-@dataclass(slots=True)
-class Ladder:
-    """Players of levels, created when they are needed."""
-
-    game: Game[Any, Any]
-    options: Options
-
-    def player(self, level: int, seed: int) -> Player[Any]:
-        options = self.options.copy()
-        for name, value in level_settings(self.game, level, options).items():
-            options.set(name, value)
-        options.set("memory", MEMORY)
-        options.set("seed", seed)
-        options.set("max_moves", SHOGI_MOVES)
-        player: Player[Any] = self.game.make_player(options)
-        return player
-
-    def pairing(self, level: int, games: int, seed: int) -> WinDrawLoss:
-        """Play `games` games between a level and the one below it, in pairs of one opening with colors swapped."""
-        game = self.game
-        upper, lower = self.player(level, seed), self.player(level - 1, seed + 1)
-        counts = {1.0: 0, 0.5: 0, 0.0: 0}
-        try:
-            for number in range(games):
-                rng = np.random.default_rng((seed, level, number // 2))
-                if number % 2 == 0:
-                    counts[play(game, upper, lower, rng)] += 1
-                else:
-                    counts[1.0 - play(game, lower, upper, rng)] += 1
-        finally:
-            upper.close()
-            lower.close()
-        return WinDrawLoss(counts[1.0], counts[0.5], counts[0.0])
+def play_pairing(game: Game[Any, Any], options: Options, level: int, games: int, seed: int) -> WinDrawLoss:
+    """Play games between a level and the one below it, in pairs of one opening with colors swapped."""
+    counts = {1.0: 0, 0.5: 0, 0.0: 0}
+    with contextlib.ExitStack() as stack:
+        players: list[Player[Any]] = []
+        for number, own in enumerate((level, level - 1)):
+            others = {"memory": MEMORY, "seed": seed + number, "max_moves": SHOGI_MOVES}
+            player = game.make_player(options.with_values({**level_settings(game, own, options), **others}))
+            players.append(stack.enter_context(contextlib.closing(player)))
+        for number in range(games):
+            rng = np.random.default_rng((seed, level, number // 2))
+            if number % 2 == 0:
+                counts[play(game, *players, rng)] += 1
+            else:
+                counts[1.0 - play(game, *reversed(players), rng)] += 1
+    return WinDrawLoss(counts[1.0], counts[0.5], counts[0.0])
 
 
 def run(
@@ -125,14 +108,13 @@ def run(
     Returns:
         One row for each level that has been measured so far.
     """
-    ladder = Ladder(game, options)
     subject = subject_of(game, options.with_values(level_settings(game, 1, options)))  # with the levels' network
     known = read_pairings(out or package_table()).get(subject, {})
     seconds: dict[int, float] = {}
     for level in levels:
         begin = time.monotonic()
         before = known.get(level, WinDrawLoss())
-        known[level] = before + ladder.pairing(level, games, 1000 * level + before.games)
+        known[level] = before + play_pairing(game, options, level, games, 1000 * level + before.games)
         seconds[level] = (time.monotonic() - begin) / games
         if out is not None:
             _write(out, subject, known)

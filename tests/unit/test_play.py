@@ -556,7 +556,7 @@ def test_without_a_file_the_ladder_is_only_printed(
     from yomi.bench.cli import main as bench
 
     monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
-    monkeypatch.setattr(ladder.Ladder, "pairing", lambda self, level, games, seed: WinDrawLoss(1, 0, 1))
+    monkeypatch.setattr(ladder, "play_pairing", lambda *arguments: WinDrawLoss(1, 0, 1))
     monkeypatch.setattr(ladder, "_write", lambda path, subject, known: pytest.fail(f"{path} was written"))
     assert bench(["levels", "--games", "2", "--levels", "2", "--size", "5"]) == 0
     assert "elo_above_level_1" in capsys.readouterr().out
