@@ -51,10 +51,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile yomi's kernels before a run of all tests: otherwise each worker would compile most of them, too."""
     config = session.config
-    is_whole = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.option.collectonly
-    if is_whole and not hasattr(config, "workerinput"):
+    is_part = config.args_source is pytest.Config.ArgsSource.ARGS or config.option.keyword
+    if not is_part and not config.option.collectonly and not hasattr(config, "workerinput"):
         setup = [sys.executable, "-m", "yomi", "setup"]
-        subprocess.run(setup, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(setup, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL, check=False)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
