@@ -6,6 +6,7 @@ No test reads the file of options of the user who runs the tests, and yomi speak
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -44,6 +45,16 @@ def pytest_configure(config: pytest.Config) -> None:
     is_named = config.args_source is pytest.Config.ArgsSource.ARGS
     if is_named and not any(str(word).startswith("-m") for word in words):
         config.option.markexpr = ""
+
+
+@pytest.hookimpl(tryfirst=True)  # before the workers start
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile yomi's kernels before a run of all tests: otherwise each worker would compile most of them, too."""
+    config = session.config
+    is_part = config.args_source is pytest.Config.ArgsSource.ARGS or config.option.keyword
+    if not is_part and not config.option.collectonly and not hasattr(config, "workerinput"):
+        setup = [sys.executable, "-m", "yomi", "setup"]
+        subprocess.run(setup, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL, check=False)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses

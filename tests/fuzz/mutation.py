@@ -159,9 +159,7 @@ def _swap_lines(rng: random.Random, content: bytes) -> bytes:
 
 def _nest(rng: random.Random, content: bytes) -> bytes:
     at, depth = _place(rng, content), rng.choice(DEPTHS)
-    opening, closing = rng.choice(
-        ((b"[", b"]"), (b'{"a":', b"}"), (b"(", b")"), (b"(;", b")"), (b"a.", b""), (b"{a=", b"}"))
-    )
+    opening, closing = rng.choice(BRACKETS)
     block = opening * depth + (b"1" + closing * depth if rng.random() < 0.7 else b"")
     return content[:at] + block + content[at:]
 

@@ -135,37 +135,6 @@ def test_a_move_gets_visits_while_its_query_is_searched(engine: Client) -> None:
     assert engine.read()["field"] == "targetId"
 
 
-def test_the_queries_of_a_review_are_cancelled_at_once(engine: Client) -> None:
-    moves = [["BW"[turn % 2], f"{column}{row}"] for turn, (column, row) in enumerate(
-        (column, row) for column in "ABCDEFGHJ" for row in range(1, 10))][:60]  # fmt: skip
-    turns = range(len(moves) + 1)
-    engine.send(id="review", **QUERY | {"moves": moves}, maxVisits=10**7, analyzeTurns=list(turns))
-    engine.send(id="t", action="terminate_all")
-    answers = [engine.read() for _ in range(len(turns) + 1)]
-    assert {answer["id"] for answer in answers} == {"review", "t"}
-    found = [answer for answer in answers if answer["id"] == "review"]
-    assert sorted(answer["turnNumber"] for answer in found) == list(turns)
-    assert not any(answer["isDuringSearch"] for answer in found)
-    assert sum("noResults" in answer for answer in found) >= len(turns) - 1
-
-
-def test_actions_echo_their_fields(engine: Client) -> None:
-    """The requests of KataGo's documentation; answers have the request's fields, and more for two of them."""
-    for fields, more in (
-        ({"action": "query_version"}, {"version", "git_hash"}),
-        ({"action": "query_models"}, {"models"}),
-        ({"action": "clear_cache"}, set()),
-        ({"action": "terminate", "terminateId": "foo"}, set()),
-        ({"action": "terminate", "terminateId": "foo", "turnNumbers": [1, 2]}, set()),
-        ({"action": "terminate_all"}, set()),
-        ({"action": "terminate_all", "turnNumbers": [1, 2]}, set()),
-    ):
-        engine.send(id="bar", **fields)
-        answer = engine.read()
-        assert set(answer) == {"id", *fields, *more}
-        assert answer | fields | {"id": "bar"} == answer
-
-
 def test_a_game_that_is_over_is_analysed_all_the_same(engine: Client) -> None:
     engine.send(id="a", **QUERY | {"moves": [["B", "pass"], ["W", "pass"]]}, maxVisits=30)
     assert engine.read()["rootInfo"]["visits"] == 30
@@ -194,13 +163,6 @@ def test_the_end_of_input(tmp_path: Path, quits: bool) -> None:
         assert client.end(60) == 0
         assert all(answer["id"] in ("a", "v") for answer in answers)
         assert quits or [answer["rootInfo"]["visits"] for answer in answers if answer["id"] == "a"] == [200]
-
-
-def test_a_network_that_is_missing(tmp_path: Path) -> None:
-    with Client("yomi", "analysis", "-model", "missing.bin.gz", folder=tmp_path) as client:
-        assert client.end(60) == 2
-        assert client.rest() == ""
-    assert b"missing.bin.gz: no such file" in b"".join(client.errors)
 
 
 def test_boards_that_are_not_square(engine: Client) -> None:

@@ -1,7 +1,6 @@
 """The real engine in a process, without a network: `yomi gtp` as a GUI starts it."""
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,24 +32,6 @@ def test_a_game(engine: GtpProcess) -> None:
     assert engine.ask("undo") == "? cannot undo"
     engine.ask("kata-set-param visits none")
     engine.ask("boardsize 9")
-
-
-def test_analysis_stops_at_once(engine: GtpProcess) -> None:
-    for command in ("7 kata-analyze b 5 rootInfo true", "7 lz-analyze 5", "7 analyze W 5"):
-        engine.write(command + "\n")
-        assert engine.line() == "=7"
-        reports, most_visits = 0, 0
-        end = time.monotonic() + 60
-        while reports < 3 or most_visits <= 10:
-            assert time.monotonic() < end
-            line = engine.line()
-            assert line.startswith("info move ")
-            reports, most_visits = reports + 1, max(int(found) for found in re.findall(r"visits (\d+)", line))
-        end = time.monotonic() + 60
-        engine.write("8 name\n")
-        while engine.line():
-            assert time.monotonic() < end
-        assert engine.answer() == "=8 yomi"
 
 
 def test_no_network_no_raw_output(engine: GtpProcess) -> None:

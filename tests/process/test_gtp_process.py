@@ -1,13 +1,11 @@
 """The GTP loop in a real process through real pipes, with a player without a search."""
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.process.engine_process import ROOT, GtpProcess, check_end_without_reader
+from tests.process.engine_process import GtpProcess, check_end_without_reader
 from yomi import __version__
 
 FAKE = "tests.process.fake_engine"
@@ -116,17 +114,3 @@ def test_a_very_long_line(fake: GtpProcess) -> None:
     fake.write(b"1 echo " + b"x" * 3_000_000 + b"\n2 name\n")
     assert fake.answer().startswith("?1 line too long")
     assert fake.answer() == "=2 yomi"
-
-
-def test_errors_of_the_command_line() -> None:
-    for words in (
-        ["gtp", "--visits", "few"],
-        ["gtp", "--net", "no/such/file"],
-        ["nonsense"],
-        ["net", "info", "README"],
-    ):
-        found = subprocess.run([sys.executable, "-m", "yomi", *words], cwd=ROOT, capture_output=True, text=True)
-        assert found.returncode == 2
-        assert found.stdout == ""
-        assert found.stderr.startswith("yomi: error: ")
-        assert found.stderr.count("\n") == 1

@@ -123,7 +123,6 @@ def test_the_poisoned_folder_has_every_command() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_import_nothing_from_the_current_folder(command: str, poisoned: Path, tmp_path: Path) -> None:
     script = tmp_path / "yomi-command"  # as an installer writes it

@@ -92,20 +92,6 @@ def test_the_network_that_comes_with_yomi_plays() -> None:
         assert BESTMOVE.fullmatch(process.bestmove("position startpos", "go nodes 100"))
 
 
-def test_ends_of_games(engine: UsiProcess) -> None:
-    mated = "position sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w 2r2b3g4s4n4l17p 2"
-    assert engine.bestmove(mated, "go nodes 10") == "bestmove resign"
-    entered = "position sfen +P+P+PGKG+P+P+P/+R+R+B+B5/9/9/9/9/9/9/4k4 b 2g4s4n4l12p 1"
-    assert engine.bestmove(entered, "go byoyomi 1000") == "bestmove win"
-    engine.send("setoption name EnteringKingRule value NoEnteringKing")
-    assert BESTMOVE.fullmatch(engine.bestmove("go nodes 10"))
-    engine.send("setoption name EnteringKingRule value TryRule")
-    trying = "position sfen 9/4K4/9/9/9/9/9/9/k8 b 2r2b4g4s4n4l18p 1"
-    assert engine.bestmove(trying, "go byoyomi 1000") == "bestmove 5b5a"
-    assert engine.bestmove("go nodes 200 searchmoves 5b5a 5b5c 5b4b").startswith("bestmove 5b5a")  # by a search
-    engine.send("setoption name EnteringKingRule value CSARule27", "position startpos")
-
-
 def test_a_repeated_position_is_searched(engine: UsiProcess) -> None:
     """The first repetition ends a line of the search, not the game."""
     cycle = "5i5h 5a5b 5h5i 5b5a"

@@ -60,6 +60,7 @@ def test_what_is_queued_is_finished_at_the_end_of_input() -> None:
     assert sorted(turns(served.end())) == [("a", turn, False) for turn in range(4)]
 
 
+@pytest.mark.slow
 def test_more_moves_than_a_game_has_room_for() -> None:
     served = Served()
     served.send(id="a", **QUERY | {"moves": [["B", "pass"]] * 10_000, "analyzeTurns": [0]})

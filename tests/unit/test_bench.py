@@ -201,6 +201,7 @@ def test_the_evaluator_alone_has_as_many_batches_as_in_the_search(monkeypatch: p
     assert rows[0]["evaluator_per_second"] == 64.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game", ["go", "shogi"])
 def test_nps_against_other_engines(
     game: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -234,6 +235,7 @@ def test_files_that_cannot_be_written_are_refused_before_the_measurement(
         assert capsys.readouterr() == ("", f"yomi: error: {why}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [("json",), ("csv",), ("plot",), ("json", "csv", "plot")])
 def test_a_file_that_cannot_be_written_loses_no_other(
     lost: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -93,6 +93,7 @@ def test_networks_of_a_size(tmp_path: Path) -> None:
     assert all(np.isfinite(output).all() and np.abs(output).max() < 100 for output in outputs)
 
 
+@pytest.mark.slow
 def test_every_part_has_its_rows_whatever_another_does(
     processor: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

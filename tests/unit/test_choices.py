@@ -42,6 +42,7 @@ def test_positions_come_from_games(record: Path) -> None:
         list(read_positions(record, kind, rules, 1, 2))
 
 
+@pytest.mark.slow
 def test_a_search_is_worth_more_than_none(record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept, table = tmp_path / "said.jsonl", tmp_path / "table.json"
     words = ["shogi", f"{PLAIN},visits=200 ;; name=search", f"{BLIND} ;; name=none"]
@@ -87,6 +88,7 @@ def test_a_file_of_something_else_is_told(record: Path, tmp_path: Path, capsys: 
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_of_one_engine_and_its_rules(record: Path, tmp_path: Path) -> None:
     kept = tmp_path / "said.jsonl"
     words = ["--game", "shogi", "--judge", f"{PLAIN},visits=9 ;; name=judge", "--positions", str(record), "--from", "1"]
@@ -109,6 +111,7 @@ def test_moves_that_end_the_game_take_no_judge() -> None:
         judge.winrate(position, game, "G*4a")
 
 
+@pytest.mark.slow
 def test_an_illegal_choice_names_its_engine(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [f"{PLAIN},visits=2", scripted("usi", "fine"), "--game", "shogi", "--judge", f"{PLAIN},visits=2"]
     assert main(["choices", *words, "--positions", str(record), "--from", "3", "--balance", "0"]) == 2

@@ -25,7 +25,7 @@ def test_help_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert "yomi doctor" in text
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != BENCH])
+@looped("name", [name for name in COMMANDS if name != BENCH])
 def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([name, "--help-all"])
@@ -62,7 +62,7 @@ PARSERS = [
 ]
 
 
-@pytest.mark.parametrize("words", PARSERS)
+@looped("words", PARSERS)
 def test_short_help_is_one_screen(
     words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,7 +94,7 @@ def children_of(name: str, parser: argparse.ArgumentParser) -> dict[str, argpars
     return found
 
 
-@pytest.mark.parametrize("words", ["gtp", "usi", "review", "analysis", "play go", "play shogi", "match", "duel go"])
+@looped("words", ["gtp", "usi", "review", "analysis", "play go", "play shogi", "match", "duel go"])
 def test_short_help_has_about_ten_options(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert 8 <= len(re.findall(r"^  --", help_of(f"{words} -h", capsys), re.MULTILINE)) <= 13
 

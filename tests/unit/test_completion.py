@@ -44,6 +44,7 @@ def in_shell(shell: str, *words: str) -> str:
     return ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "completed"), COMPLETED)
 def test_completion_in_bash(typed: str, completed: str, scripts: Path) -> None:
     *words, last = typed.split()

@@ -71,6 +71,7 @@ class Device(ScriptedEvaluator):
             batch.values[rows - 1, 0] = float("nan")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("game", [GO, SHOGI], ids=lambda game: game.name)
 def test_a_fault_at_any_moment_of_a_game(game: Game[Any, Any], fault: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,7 @@ def test_a_command_of_the_documents_is_known(page: Path, words: list[str]) -> No
     parse(words)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=prose.package_of)
+@looped("page", PAGES)
 def test_mentioned_commands_and_options_exist(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     faults = [f"yomi {' '.join(words)}: {fault(words)}" for words in mentions(page) if fault(words)]
     capsys.readouterr()
@@ -129,20 +129,18 @@ def test_commands_are_found(tmp_path: Path) -> None:
     assert len(CASES) > 30
 
 
-@pytest.mark.parametrize("line", ["play go --sise 9", "reviews a.sgf", "bench npx", "play chess"])
+@looped("line", ["play go --sise 9", "reviews a.sgf", "bench npx", "play chess"])
 def test_unknown_words_are_refused(line: str) -> None:
     with pytest.raises(CliError):
         parse(line.split())
 
 
-@pytest.mark.parametrize(
-    "line", ["review --htlm", "net info --tree a.onnx", "bench nqs", "match --cpux 1", "cgos --accounts"]
-)
+@looped("line", ["review --htlm", "net info --tree a.onnx", "bench nqs", "match --cpux 1", "cgos --accounts"])
 def test_mentioned_faults_are_found(line: str) -> None:
     assert fault(line.split())
 
 
-@pytest.mark.parametrize("line", ["review --html", "learn", "match --cpus", "bench NAME", "--help", "review --quick 0"])
+@looped("line", ["review --html", "learn", "match --cpus", "bench NAME", "--help", "review --quick 0"])
 def test_unfinished_commands_may_be_mentioned(line: str) -> None:
     assert not fault(line.split())
 

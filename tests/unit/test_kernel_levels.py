@@ -142,6 +142,7 @@ print(outer(6), inner(6), outer(7), fibonacci(7), jit.PACKAGED is not None, sum(
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(levels.lacking_features("x86-64-v3")), reason="this processor has no AVX2")
 def test_kernels_of_a_package_need_no_compiling(tmp_path: Path) -> None:
     """The kernels in the folder also show that parts of kernels work in them and by themselves."""

@@ -49,6 +49,7 @@ typecheck.main(["edited"])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -102,6 +102,7 @@ def test_boards_of_each_size_have_shards_of_their_own(open_store: Callable[..., 
     ]
 
 
+@pytest.mark.slow
 def test_no_byte_at_which_a_kill_cuts_the_file_loses_a_game_before(open_store: Callable[..., Store]) -> None:
     store = open_store()
     ends = []
@@ -278,6 +279,7 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_flipped_byte_loses_one_game_and_no_more_than_those_behind_it(
     open_store: Callable[..., Store], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -380,6 +382,7 @@ def test_damaged_lines_of_the_journal_are_left_out(
     assert [event["why"] for event in store.journal.read()] == ["0", "2", "3"]
 
 
+@pytest.mark.slow
 def test_no_flipped_byte_of_the_journal_ends_the_run_or_its_page(open_store: Callable[..., Store]) -> None:
     store = open_store()
     store.journal.append("start", version="1", settings={"game": "go"})

@@ -97,6 +97,7 @@ def test_every_truncation_is_refused() -> None:
             parse_network(content[:cut])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [False, True])
 def test_corruption_never_escapes_as_another_error(text: bool) -> None:
     content = write_network(RandomNetworks(15).network(["ordinary"], channels=2), text=text)

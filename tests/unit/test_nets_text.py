@@ -67,8 +67,8 @@ def npy(header: str, content: bytes = b"", version: int = 1) -> bytes:
     return b"\x93NUMPY" + bytes([version, 0]) + len(text).to_bytes(2 if version == 1 else 4, "little") + text + content
 
 
-@pytest.mark.parametrize("shape", [(3,), (2, 5), (4, 0), ()])
-@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.int64, np.bool_, "U7"])
+@looped("shape", [(3,), (2, 5), (4, 0), ()])
+@looped("dtype", [np.uint8, np.float16, np.int64, np.bool_, "U7"])
 def test_what_numpy_writes_is_read(shape: tuple[int, ...], dtype: str, tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, np.zeros(shape, dtype))

@@ -131,6 +131,7 @@ def drawn_choices(weights: tuple[float, float], count: int) -> list[Choice]:
     return found
 
 
+@pytest.mark.slow
 def test_the_fit_finds_the_weights_that_the_choices_were_drawn_with() -> None:
     choices = drawn_choices((0.7, 5.0), 4000)
     weights = fit(choices)

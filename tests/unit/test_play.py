@@ -535,6 +535,7 @@ def test_the_table_of_the_package() -> None:
         assert elos == sorted(elos), f"{subject}: every level is stronger than the last"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game", ["go", "shogi"])
 def test_the_ladder_is_played(game: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from yomi.bench.cli import main as bench

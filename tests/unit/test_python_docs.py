@@ -53,6 +53,7 @@ def test_the_reference_has_every_name() -> None:
     assert set(yomi.__all__) - {"__version__", "BLACK", "WHITE"} <= words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("title", "code"), EXAMPLES, ids=[title for title, _ in EXAMPLES])
 def test_example(
     title: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

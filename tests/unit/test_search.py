@@ -205,6 +205,7 @@ def test_the_latency_is_that_of_a_batch_however_many_a_call_makes(monkeypatch: p
     assert search.latency == pytest.approx(1e-3)
 
 
+@pytest.mark.slow
 def test_nobody_reads_a_tree_whose_nodes_are_moving(monkeypatch: pytest.MonkeyPatch) -> None:
     moving, asked, seen = threading.Event(), threading.Event(), []
 

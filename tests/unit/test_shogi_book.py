@@ -189,12 +189,12 @@ def unlimited(**settings: Any) -> Options:
     return Options(**{"book_moves": 0, "book_eval_diff": 99_999, **settings})
 
 
-def choices(path: Path, **settings: Any) -> dict[str | None, int]:
+def choices(path: Path, times: int = 1000, **settings: Any) -> dict[str | None, int]:
     book = open_book(path)
     rng = random.Random(3)
     counts: dict[str | None, int] = {}
     legal = {cshogi.move16(move) for move in cshogi.Board().legal_moves}
-    for _ in range(1000):
+    for _ in range(times):
         entry = choose(book, START, rng, legal.__contains__, unlimited(**settings))
         name = entry and cshogi.move_to_usi(entry.move)
         counts[name] = counts.get(name, 0) + 1
@@ -221,12 +221,12 @@ def test_limits_of_scores(tmp_path: Path) -> None:
     """The scores are 37, 30, none and -10; a move without one, played as often as others, passes all limits."""
     path = text_book(tmp_path)
     for diff, names in ((47, "7g7f 2g2f 6i7h"), (46, "7g7f 2g2f"), (7, "7g7f 2g2f"), (6, "7g7f"), (0, "7g7f")):
-        assert set(choices(path, book_eval_diff=diff)) == set(names.split())
+        assert set(choices(path, 200, book_eval_diff=diff)) == set(names.split())
     for limit, names in ((-10, "7g7f 2g2f 6i7h"), (-9, "7g7f 2g2f"), (37, "7g7f"), (38, "5g5f")):
-        assert set(choices(path, book_eval_black_limit=limit)) == set(names.split())
-    assert set(choices(path, book_eval_black_limit=30, book_eval_diff=99)) == {"7g7f", "2g2f"}
+        assert set(choices(path, 200, book_eval_black_limit=limit)) == set(names.split())
+    assert set(choices(path, 200, book_eval_black_limit=30, book_eval_diff=99)) == {"7g7f", "2g2f"}
     path = text_book(tmp_path, TEXT.replace("5g5f\n", ""))
-    assert choices(path, book_eval_black_limit=38) == {None: 1000}
+    assert choices(path, 200, book_eval_black_limit=38) == {None: 200}
 
 
 def test_a_shallow_best_move_closes_the_book(tmp_path: Path) -> None:

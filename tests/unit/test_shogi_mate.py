@@ -9,6 +9,7 @@ import cshogi
 import numpy as np
 import pytest
 
+from tests.looping import looped
 from tests.naive.shogi_mate import checks, gives_mate, mates
 from tests.unit.shogi_boards import walk
 from yomi.engine.color import WHITE
@@ -183,7 +184,7 @@ def test_a_game_ends_with_the_fourth_occurrence() -> None:
     assert ended > 20
 
 
-@pytest.mark.parametrize(("plies", "sfen"), MATES)
+@looped(("plies", "sfen"), MATES)
 def test_dfpn_solves_problems(search: MateSearch, plies: int, sfen: str) -> None:
     answer = search.solve(ShogiGame(sfen).position, max_ply=99, nodes=200_000)
     replay(sfen, answer.moves)

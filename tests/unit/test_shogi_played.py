@@ -155,6 +155,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("actors", [1, 3])
 def test_a_cluster_plays_the_same_games(actors: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     total, _ = make(monkeypatch, tmp_path / "here", 900)
@@ -171,6 +172,7 @@ def test_a_cluster_plays_the_same_games(actors: int, tmp_path: Path, monkeypatch
     assert rows[0] == rows[1]
 
 
+@pytest.mark.slow
 def test_files_do_not_depend_on_processes_and_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     total, _ = make(monkeypatch, tmp_path / "a", 500)
     assert 500 <= total < 560
@@ -199,6 +201,7 @@ def test_positions_come_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert len(np.unique(rows["hcp"], axis=0)) == len(rows) == total
 
 
+@pytest.mark.slow
 def test_games_are_known_when_positions_are_held_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     make(monkeypatch, tmp_path, 500, shard_rows=10_000)
     (path,) = tmp_path.glob("*.hcpe")
@@ -253,6 +256,7 @@ def test_games_before_an_engine_gives_up_are_kept(monkeypatch: pytest.MonkeyPatc
     assert len(records_of(path, HCPE_DTYPE)) > 100
 
 
+@pytest.mark.slow
 def test_the_command_plays_and_makes_a_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["dataset", "play", "shogi", "--engine", "yomi ;; option.Resign_Threshold=0", "--nodes", "4"]
     words += ["--positions", "40", "--processes", "1", "--max-moves", "70", "--out", str(tmp_path / "games")]

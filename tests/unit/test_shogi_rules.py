@@ -278,7 +278,7 @@ def test_a_king_tries_where_the_other_king_starts() -> None:
     rng = random.Random(11)
     own = Native()
     found = refused = 0
-    for _ in range(1500):
+    for _ in range(500):
         placement = random_placement(rng, rng.randint(14, 34), 0.6)
         for board in (placement, turned(placement)) if placement else ():
             pos = own.set_like(board).pos
@@ -291,7 +291,7 @@ def test_a_king_tries_where_the_other_king_starts() -> None:
             assert bool(rules.declaration(pos)) == bool(tries)
             found += bool(tries)
             refused += not tries and target in slow.reach(slow.board.index(king))
-    assert min(found, refused) > 30
+    assert min(found, refused) > 10
 
 
 def test_a_side_without_a_king_is_never_in_check() -> None:

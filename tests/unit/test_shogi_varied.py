@@ -108,6 +108,7 @@ def test_rows_are_one_to_three_moves_further_and_say_what_the_engine_does(source
     assert {shard.split for shard in made.shards} <= {shard.split for shard in source.shards}
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_and_comes_out_the_same(source: Dataset, tmp_path: Path) -> None:
     vary(source, "--positions", "100", "--out", str(tmp_path / "whole"))
     for positions in ("30", "100"):
@@ -117,6 +118,7 @@ def test_a_run_goes_on_and_comes_out_the_same(source: Dataset, tmp_path: Path) -
     assert placements(open_dataset(tmp_path / "other")) != placements(open_dataset(tmp_path / "whole"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_a_set_in_parts_is_the_whole_set(count: int, source: Dataset, tmp_path: Path) -> None:
     assert vary(source, "--shards", "6", "--out", str(tmp_path / "whole")) == 0
@@ -132,6 +134,7 @@ def test_a_set_in_parts_is_the_whole_set(count: int, source: Dataset, tmp_path: 
     assert len(list((tmp_path / "merged").rglob("*.*"))) == len(files)
 
 
+@pytest.mark.slow
 def test_a_cluster_makes_the_whole_set(source: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert vary(source, "--shards", "6", "--out", str(tmp_path / "whole")) == 0
     monkeypatch.setattr(FakeUnitPool, "made", [], raising=False)

@@ -275,6 +275,7 @@ def check_life(calls: list[str]) -> None:
             assert batch.index("enqueue") > max(i for i, name in enumerate(batch) if name in ("upload", "unpack"))
 
 
+@pytest.mark.slow
 def test_start_second_device_and_shutdown(machine: Machine, shogi_net: Path) -> None:
     queue = shogi_workers(machine, shogi_net, ["tensorrt:0", "tensorrt:1", "tensorrt:0"])
     row, done = Row(shogi_net), SimpleQueue[Job]()
@@ -345,6 +346,7 @@ def test_a_gpu_that_is_lost_is_given_up_at_once(
     assert sorted(number for number, _, _ in lives(machine.log)) == [0, 0, 1]
 
 
+@pytest.mark.slow
 def test_workers_that_fail_at_random_give_the_results_of_one(machine: Machine, shogi_net: Path) -> None:
     """One of them fails, and works in between: a batch that fails with both is itself at fault."""
     rng = random.Random(2)

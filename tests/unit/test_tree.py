@@ -67,8 +67,8 @@ def twins(size: int, line: str = "", rules: str = "tromp-taylor", **settings: An
 @pytest.mark.parametrize(("size", "line"), [(5, "C3 B2 C2"), (9, "E5 C4 G6 E3 D3 F4")])
 def test_the_tree_is_that_of_the_slow_twin(size: int, line: str, name: str) -> None:
     search, twin = twins(size, line, **SETTINGS[name])
-    search.run(Limits(playouts=300))
-    twin.run(300)
+    search.run(Limits(playouts=200))
+    twin.run(200)
     assert shape_of(search.tree) == naive.shape_of(twin.root)
     root = search.tree.nodes[search.tree.counters[0].root]
     for field in ("utility_sum", "value_sum", "score_sum", "utility_variance", "score_variance"):

@@ -158,6 +158,7 @@ def hand_over(tree, mine, other, times):  # type: ignore[no-untyped-def]
         unlock(tree, other)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system has no binding of threads to processors")
 def test_who_waits_for_a_lock_leaves_the_processor_to_who_holds_it() -> None:
     tree = arrays.make_tree(2**16, 1.0, 0, 1)
