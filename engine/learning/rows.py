@@ -363,7 +363,7 @@ class Collection(Generic[G]):
         self.folder, self.learnable = folder, learnable
         dataset = begin_dataset(folder, Manifest(learnable.features))
         (folder / RECORDS).mkdir(exist_ok=True)
-        self._number = max((int(shard.path.name.rpartition("-")[2]) for shard in dataset.shards), default=0)
+        self._number = max((shard.number for shard in dataset.shards), default=0)
         self._rng = np.random.default_rng(0)  # nothing is drawn without surprise
         self._games: list[tuple[dict[str, Array], bytes]] = []
         self._first, self._plies = 0, list[Ply]()

@@ -39,7 +39,6 @@ from yomi.nets.data.batches import newest, window_rows
 from yomi.nets.data.shards import (
     Dataset,
     Manifest,
-    Shard,
     begin_dataset,
     check_content,
     check_shard,
@@ -257,7 +256,7 @@ class Store:
 
     def planned(self) -> Dataset:
         """Return the rows of the current training."""
-        shards = tuple(shard for shard in self.dataset.shards if _number(shard) <= self.state.planned_shard)
+        shards = tuple(shard for shard in self.dataset.shards if shard.number <= self.state.planned_shard)
         return dataclasses.replace(self.dataset, shards=shards)
 
     @_locked
@@ -302,7 +301,7 @@ class Store:
         Also removes networks, except the newest and every NETWORK_INTERVALth.
         """
         total = rows = removed = 0
-        for shard in sorted(self.dataset.shards, key=_number, reverse=True):
+        for shard in sorted(self.dataset.shards, key=lambda shard: shard.number, reverse=True):
             record = self.folder / "games" / f"{shard.path.name.removeprefix('train-')}{self._suffix}"
             total += sum(path.stat().st_size for path in (*shard.path.iterdir(), record) if path.exists())
             rows += shard.rows
@@ -444,10 +443,6 @@ def _set_aside(path: Path, why: str) -> None:
     os.replace(path, aside)
     sync_folder(path.parent)
     _log.warning("%s; left out, and renamed to %s", why if str(path) in why else f"{path}: {why}", aside.name)
-
-
-def _number(shard: Shard) -> int:
-    return int(shard.path.name.rpartition("-")[2])
 
 
 def digest_of(path: Path) -> str:

@@ -255,20 +255,14 @@ def newest(shards: Iterable[Shard], rows: int) -> tuple[Shard, ...]:
         NetworkError: a name does not end in the shard's number.
     """
     chosen: list[Shard] = []
-    for shard in sorted((shard for shard in shards if shard.split == "train"), key=_age, reverse=True):
+    train = (shard for shard in shards if shard.split == "train")
+    # The number counts over all board sizes.
+    for shard in sorted(train, key=lambda shard: (shard.number, shard.size), reverse=True):
         if rows <= 0:
             break
         chosen.append(shard)
         rows -= shard.rows
     return tuple(reversed(chosen))
-
-
-def _age(shard: Shard) -> tuple[int, int]:
-    # The number counts over all board sizes.
-    number = shard.path.name.rpartition("-")[2]
-    if not number.isdecimal():
-        raise NetworkError(f"{shard.path}: a name without a number found, expected one such as train-09-00012")
-    return int(number), shard.size
 
 
 class WindowSource:

@@ -326,7 +326,7 @@ def import_rows(files: Sequence[Path], folder: Path) -> Dataset:
     sources = tuple(path.name for path in files)
     found = begin_dataset(folder, Manifest(KATAGO_FEATURES, sources=sources)).shards
     present = {shard.path.name for shard in found}
-    last = max((int(name.rpartition("-")[2]) for name in present), default=0)  # a part of its sizes may be missing
+    last = max((shard.number for shard in found), default=0)  # a part of its sizes may be missing
     for number, path in list(enumerate(files))[last:]:
         try:
             with path.open("rb") as stream:

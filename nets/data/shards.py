@@ -86,6 +86,14 @@ class Shard:
     # CRC-32 of each column's content; empty for shards of early versions.
     crc: Mapping[str, int] = field(default_factory=dict, compare=False)
 
+    @property
+    def number(self) -> int:
+        """The number in its name. Raises NetworkError if there is none."""
+        number = self.path.name.rpartition("-")[2]
+        if not number.isdecimal():
+            raise NetworkError(f"{self.path}: a name without a number found, expected one such as train-09-00012")
+        return int(number)
+
     def open(self) -> dict[str, np.memmap[Any, np.dtype[Any]]]:
         """Return the columns, memory-mapped.
 
