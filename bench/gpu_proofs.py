@@ -18,7 +18,7 @@ import numpy as np
 
 from yomi.bench.measure import write_moves
 from yomi.engine.cli.output import set_up_logs
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.cuda import CudaDriver
 from yomi.engine.evaluators.devices import CPU, KINDS, Device
 from yomi.engine.evaluators.network import OnNetwork, open_network
@@ -343,14 +343,14 @@ def _unpacked(driver: CudaDriver, bits: int, repeat: int, dtype: str) -> tuple[A
     return found, np.unpackbits(packed, axis=1, bitorder="little")[:, :bits].repeat(repeat, axis=1).astype(dtype)
 
 
-class FaultyKernel:
+class FaultyKernel(Evaluator):
     """An evaluator whose kernel reads an invalid address."""
 
+    description = "a GPU with a faulty kernel"
     inputs = Inputs.NOTHING
     batch_size = 1
 
     def __init__(self, number: int) -> None:
-        self.description = f"GPU {number} with a faulty kernel"
         self._driver = CudaDriver(number)
         self._target = self._driver.allocate(4 * 32)
 
@@ -361,9 +361,6 @@ class FaultyKernel:
         except EvaluatorError:
             self._driver.expect_alive()
             raise
-
-    def bind(self, batch: Batch) -> None:
-        """Return None: this evaluator has no kernels of numba."""
 
     def close(self) -> None:
         self._driver.close()

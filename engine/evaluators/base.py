@@ -59,6 +59,9 @@ class Evaluator(Protocol):
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits, values and ownership of the first `rows` rows. Blocks; a long computation releases the GIL."""
+        calls = self.bind(batch)
+        assert calls is not None  # an evaluator without calls has an `evaluate` of its own
+        calls.run(rows)
 
     def bind(self, batch: Batch) -> Calls | None:
         """Return calls that evaluate this batch without Python, or None.
@@ -66,6 +69,8 @@ class Evaluator(Protocol):
         They may share scratch memory of the calling thread. No other thread may create calls before this thread has
         ended.
         """
+        return None
 
     def close(self) -> None:
         """Release the device. No method may be called afterwards."""
+        return  # most evaluators have none

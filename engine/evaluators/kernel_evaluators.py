@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.devices import CPU, Device, check_backend
 from yomi.engine.evaluators.network import FileEvaluator, FileFormat
 from yomi.native.forward.emit import WIDTH
@@ -93,16 +93,11 @@ class KernelEvaluator(FileEvaluator):
         self.backend, self.precision = form.backend, form.precision
         self.batch_size, self.inputs = batch_size, form.reads
 
-    def evaluate(self, batch: Batch, rows: int) -> None:
-        self.format.bind(batch).run(rows)
-
     def bind(self, batch: Batch) -> Calls:
         return self.format.bind(batch)
 
-    def close(self) -> None: ...
 
-
-class UniformEvaluator:
+class UniformEvaluator(Evaluator):
     """An evaluator without cost, for tests and measurements: equal priors, even values."""
 
     description = "uniform"
@@ -112,10 +107,5 @@ class UniformEvaluator:
         self.batch_size = batch_size
         self.inputs = inputs
 
-    def evaluate(self, batch: Batch, rows: int) -> None:
-        self.bind(batch).run(rows)
-
     def bind(self, batch: Batch) -> Calls:
         return write_zeros.bind(batch.logits, batch.values, batch.ownership)
-
-    def close(self) -> None: ...

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.evaluators.backends import GpuBackend, NativeBackend, OnnxBackend, native_precision
-from yomi.engine.evaluators.base import EvaluatorError, UnsupportedError
+from yomi.engine.evaluators.base import Evaluator, EvaluatorError, UnsupportedError
 from yomi.engine.evaluators.devices import CPU, NATIVE_PRECISIONS, Device, check_backend, expect_packages
 from yomi.errors import one_line
 from yomi.native.bound_kernels import NO_CALLS
@@ -32,7 +32,6 @@ from yomi.nets.onnx_program import Ends, write_program
 if TYPE_CHECKING:
     from typing import Self
 
-    from yomi.engine.evaluators.base import Evaluator
     from yomi.native.bound_kernels import Calls, Entry
     from yomi.native.spec import GameSpec
     from yomi.native.tree.arrays import Batch
@@ -274,15 +273,13 @@ class Backend(Protocol):
         """Release the device. No method may be called afterwards."""
 
 
-class FileEvaluator(ABC):
+class FileEvaluator(Evaluator):
     format: FileFormat
     info: NetworkInfo
     device: Device
     backend: str  # what computes the network
     precision: str
     is_exact: bool = False  # whether the file contains the weights as they are computed with: no other precision exists
-    batch_size: int
-    inputs: Inputs
     fallback_reason: str = ""  # why yomi's own kernels do not compute it; empty if they were not requested
     agreement: str = ""  # result of the comparison with fp32; empty if there was none
 
@@ -294,15 +291,6 @@ class FileEvaluator(ABC):
     @property
     def spec(self) -> GameSpec:
         return self.format.spec
-
-    @abstractmethod
-    def evaluate(self, batch: Batch, rows: int) -> None: ...
-
-    @abstractmethod
-    def bind(self, batch: Batch) -> Calls | None: ...
-
-    @abstractmethod
-    def close(self) -> None: ...
 
 
 class NetworkEvaluator(FileEvaluator):
@@ -379,7 +367,7 @@ class NetworkEvaluator(FileEvaluator):
         return [bits[:, :end], bits[:, end:] if len(self.spec.bits) > 1 else batch.extras[:rows]]
 
 
-class OnNetwork:
+class OnNetwork(Evaluator):
     """Base of evaluators that change or add to the evaluations of another evaluator, on the same device."""
 
     def __init__(self, network: Evaluator) -> None:

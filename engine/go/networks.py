@@ -314,8 +314,8 @@ class _Local(threading.local):
         )
 
 
-class RolloutEvaluator:
-    """Plays patterned rollouts from each leaf. Priors come from tactics and patterns."""
+class RolloutEvaluator(Evaluator):
+    """Plays patterned rollouts from each leaf, without symmetries. Priors come from tactics and patterns."""
 
     inputs = Inputs.POSITIONS
 
@@ -329,16 +329,9 @@ class RolloutEvaluator:
     def description(self) -> str:
         return f"patterned rollouts ({self.rollouts} a leaf)"
 
-    def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write logits, values and ownership of the first `rows` rows, which must not use symmetries."""
-        self.bind(batch).run(rows)
-
     def bind(self, batch: Batch) -> Calls:
         """Return the calls that evaluate this batch in the calling thread."""
         return write_priors.bind(batch) + self._local.mix(batch, self.rollouts, 1.0, 1.0)
-
-    def close(self) -> None:
-        """Release nothing: rollouts hold no resources."""
 
 
 class MixedEvaluator(OnNetwork):

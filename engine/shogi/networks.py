@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.kernel_evaluators import KernelFormat, SparseFormat
 from yomi.engine.evaluators.network import Feed, PolicyValueFormat
 from yomi.engine.options import Options
@@ -138,7 +138,7 @@ class Nnue(KernelFormat):
 # -- without a network -------------------------------------------------------------------------------------------------
 
 
-class MaterialEvaluator:
+class MaterialEvaluator(Evaluator):
     """Hand-made values and priors. Equal positions get equal results."""
 
     description = "material, exchanges and the safety of the kings"
@@ -148,14 +148,8 @@ class MaterialEvaluator:
         # A position costs microseconds, so single rows give the best search.
         self.batch_size = batch_size
 
-    def evaluate(self, batch: Batch, rows: int) -> None:
-        self.bind(batch).run(rows)
-
     def bind(self, batch: Batch) -> Calls:
         return evaluate_material.bind(batch, np.zeros(1, EFFECTS_DTYPE)[0])
-
-    def close(self) -> None:
-        """There is no device to release."""
 
 
 # Formats in the order in which they try to recognise a file.

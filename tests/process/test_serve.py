@@ -301,7 +301,7 @@ def test_the_page_asks_no_other_host(server: Server) -> None:
 
 
 def test_a_visitor_that_leaves_ends_the_search(server: Server) -> None:
-    game = server.post("", {"size": 5, "human": "white", "level": 0, "seconds": 20})
+    game = server.post("", {"size": 5, "human": "white", "level": 0, "seconds": 60})
     server.post(f"/{server.post('', {'size': 5})['id']}/hint", {"seconds": 0.1})  # the engine is loaded
     connection = http.client.HTTPConnection(server.host, int(server.port), timeout=PATIENCE)
     connection.request("POST", f"/api/games/{game['id']}/engine", b"{}", {"Content-Type": "application/json"})
@@ -310,7 +310,7 @@ def test_a_visitor_that_leaves_ends_the_search(server: Server) -> None:
     begin = time.monotonic()
     other = server.post("", {"size": 5, "human": "white", "level": 0, "seconds": 0.1})
     assert len(server.post(f"/{other['id']}/engine", {})["moves"]) == 1
-    assert time.monotonic() - begin < 12, "another visitor does not wait for it"
+    assert time.monotonic() - begin < 50, "another visitor does not wait for it"
 
 
 def test_the_server_ends_while_visitors_search() -> None:

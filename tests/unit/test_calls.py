@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pytest
 
-from tests.unit.trees import check_tree, contents_of, new_game, new_search
+from tests.unit.trees import check_tree, contents_of, search_at
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
@@ -92,8 +92,7 @@ def test_a_search_without_python_is_the_search_with_it(kind: str, rows: int) -> 
     trees = []
     for queue in (InlineQueue, Submitting):
         evaluator = UniformEvaluator(rows) if kind == "uniform" else RolloutEvaluator(1, rows, 3)
-        search = new_search(queue(evaluator), 5)
-        search.set_position(new_game(5, "C3"))
+        search = search_at(queue(evaluator), 5, "C3")
         for playouts in (30, 400) if kind == "uniform" else (400,):  # a new thread has rollouts of its own
             search.run(Limits(playouts=playouts))
         check_tree(search)
@@ -111,8 +110,7 @@ def test_batches_are_kept_from_search_to_search() -> None:
             self.bound.append(len(batch.node))
             return super().bind(batch)
 
-    search = new_search(Counting(4), 5)
-    search.set_position(new_game(5))
+    search = search_at(Counting(4), 5)
     for playouts in (30, 100, 400):
         assert search.run(Limits(playouts=playouts)).playouts == playouts
     assert Counting.bound == [4]
@@ -132,8 +130,7 @@ def test_no_search_thread_uses_the_working_memory_of_a_living_thread() -> None:
             self.binders.append(threading.current_thread().name)
             return super().bind(batch)
 
-    search = new_search(Watching(4), 5, root_noise=0.25)
-    search.set_position(new_game(5))
+    search = search_at(Watching(4), 5, root_noise=0.25)
     for _ in range(2):
         search.start(Limits(playouts=50), noise=True)
         search.wait()
@@ -151,8 +148,7 @@ def test_what_is_not_a_number_ends_the_search(workers: int) -> None:
             batch.values[:] = np.nan
             return NO_CALLS + write_zeros.bind(*outputs(self.batch_size))
 
-    search = new_search(Broken(4), 5, workers=workers)
-    search.set_position(new_game(5))
+    search = search_at(Broken(4), 5, workers=workers)
     search.start(Limits(visits=500))
     assert search.wait(60.0)
     with pytest.raises(EvaluatorError, match="uniform: a value that is not finite found, expected numbers"):
@@ -162,8 +158,7 @@ def test_what_is_not_a_number_ends_the_search(workers: int) -> None:
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_tree_is_pruned_and_the_search_goes_on(workers: int) -> None:
-    search = new_search(UniformEvaluator(4), 5, workers=workers, memory=200_000)
-    search.set_position(new_game(5))
+    search = search_at(UniformEvaluator(4), 5, workers=workers, memory=200_000)
     assert search.run(Limits(playouts=30_000)).playouts == 30_000
     assert search._pruned_at >= 0
     check_tree(search, pruned=True)
@@ -171,8 +166,7 @@ def test_the_tree_is_pruned_and_the_search_goes_on(workers: int) -> None:
 
 def test_the_clock_is_looked_at_though_nothing_is_slow() -> None:
     """The machine may be busy: one of twenty."""
-    search = new_search(UniformEvaluator(1), 5)
-    search.set_position(new_game(5))
+    search = search_at(UniformEvaluator(1), 5)
     search.run(Limits(playouts=100))
 
     def once() -> float:
@@ -196,8 +190,7 @@ def test_batches_that_last_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch)
     original = Searcher.advance
     monkeypatch.setattr(search_module, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(Searcher, "advance", advance)
-    search = new_search(UniformEvaluator(1), 5)
-    search.set_position(new_game(5))
+    search = search_at(UniformEvaluator(1), 5)
     search.start(Limits())
     deadline = time.perf_counter() + 60.0
     while len(asked) < 40 and time.perf_counter() < deadline:

@@ -18,7 +18,7 @@ import pytest
 
 from tests.fakes.evaluators import FaultyEvaluator, ScriptedEvaluator
 from tests.unit.test_search import run, visits_of
-from tests.unit.trees import check_tree, new_game, new_search
+from tests.unit.trees import check_tree, new_game, new_search, search_at
 from tests.waiting import wait_until
 from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
 from yomi.engine.evaluators.devices import CPU, Device, device_numbers, devices_of
@@ -74,8 +74,7 @@ class Devices:
 
 
 def expected_visits() -> dict[int, int]:
-    search = new_search(ScriptedEvaluator(4))
-    search.set_position(new_game())
+    search = search_at(ScriptedEvaluator(4))
     run(search, Limits(playouts=300))
     return visits_of(search)
 
@@ -84,8 +83,7 @@ def expected_visits() -> dict[int, int]:
 def test_a_failure_is_repaired_and_nothing_is_lost(fault: str, caplog: pytest.LogCaptureFixture) -> None:
     devices = Devices((fault, range(5, 6)), once=True)
     queue = EvaluationWorkers(devices.factories(), hang=HANG if fault == "hang" else PATIENT)
-    search = new_search(queue)
-    search.set_position(new_game())
+    search = search_at(queue)
     with caplog.at_level(logging.WARNING, "yomi.evaluators"):
         assert run(search, Limits(playouts=300)).visits == 300
     assert visits_of(search) == expected_visits()
@@ -103,8 +101,7 @@ def test_a_failure_is_repaired_and_nothing_is_lost(fault: str, caplog: pytest.Lo
 def test_a_device_that_keeps_failing_is_dropped(fault: str, caplog: pytest.LogCaptureFixture) -> None:
     devices = Devices((fault, ALWAYS), ("none", NEVER))
     queue = EvaluationWorkers(devices.factories(), hang=HANG if fault == "hang" else PATIENT)
-    search = new_search(queue, workers=2, batches_in_flight=2)
-    search.set_position(new_game())
+    search = search_at(queue, workers=2, batches_in_flight=2)
     with caplog.at_level(logging.WARNING, "yomi.evaluators"):
         search.start(Limits(seconds=60.0))
         for _ in range(3000):
@@ -124,8 +121,7 @@ def test_a_device_that_keeps_failing_is_dropped(fault: str, caplog: pytest.LogCa
 def test_without_any_device_left_everything_ends_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     devices = Devices(("raise", ALWAYS), ("raise", ALWAYS))
     queue = EvaluationWorkers(devices.factories(), hang=PATIENT)
-    search = new_search(queue, workers=2, batches_in_flight=2)
-    search.set_position(new_game())
+    search = search_at(queue, workers=2, batches_in_flight=2)
     messages = set()
     for _ in range(12):
         with pytest.raises((EvaluatorError, RuntimeError)) as caught:
@@ -160,8 +156,7 @@ def test_a_batch_that_fails_everywhere_is_itself_at_fault() -> None:
 def test_a_device_that_cannot_be_set_up_anew_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     devices = Devices(("hang", range(3, 4)), seconds=600.0)
     queue = EvaluationWorkers(devices.factories(), hang=0.05)
-    search = new_search(queue)
-    search.set_position(new_game())
+    search = search_at(queue)
     with pytest.raises(EvaluatorError, match=r"no other device is left: it could not be set up again within 1\.2 s"):
         run(search, Limits(playouts=100))
     assert queue.worker_count == 0
@@ -180,8 +175,7 @@ def test_a_device_that_hangs_while_it_is_closed_is_given_up() -> None:
             super().close()
 
     queue = EvaluationWorkers([lambda: Stuck(4, fail_at=1)], hang=0.05)
-    search = new_search(queue)
-    search.set_position(new_game())
+    search = search_at(queue)
     with pytest.raises(EvaluatorError, match=r"no other device is left: it could not be set up again within 1\.2 s"):
         run(search, Limits(playouts=100))
     assert queue.worker_count == 0
@@ -242,8 +236,7 @@ def test_a_device_that_is_set_up_just_when_it_is_given_up_stays_so() -> None:
 def test_a_batch_is_not_kept_for_a_device_that_is_being_set_up() -> None:
     devices = Devices(("hang", range(2, 3)), ("nan", range(3, 10**9)), seconds=0.3)
     queue = EvaluationWorkers(devices.factories(), hang=0.1)
-    search = new_search(queue, workers=2)
-    search.set_position(new_game())
+    search = search_at(queue, workers=2)
     with pytest.raises(EvaluatorError):
         run(search, Limits(playouts=10**6))
     devices.release()
@@ -387,8 +380,7 @@ def test_a_lost_device_is_not_set_up_anew_even_if_it_cannot_be_closed(caplog: py
     lost.error, lost.description = DeviceLostError("CUDA error 700"), "net on cuda:0"
     made = [lost]
     queue = EvaluationWorkers([made.pop, lambda: ScriptedEvaluator(4)], hang=0.5)
-    search = new_search(queue, workers=2)
-    search.set_position(new_game())
+    search = search_at(queue, workers=2)
     while queue.worker_count == 2:
         run(search, Limits(playouts=50))
     assert "net on cuda:0 is given up (CUDA error 700): the search continues with scripted" in caplog.text
@@ -409,8 +401,7 @@ def test_batches_are_shared_by_load() -> None:
         return made[index]
 
     queue = EvaluationWorkers([lambda: make(0), lambda: make(1)])
-    search = new_search(queue, workers=2, batches_in_flight=3)
-    search.set_position(new_game())
+    search = search_at(queue, workers=2, batches_in_flight=3)
     run(search, Limits(playouts=1500))
     queue.close()
     assert made[1].calls > 0
@@ -443,8 +434,7 @@ def test_workers_that_come_and_go_give_the_results_of_one() -> None:
 
 def test_a_search_that_hangs_says_so_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator = FaultyEvaluator(ScriptedEvaluator(4), "hang", range(5, 6), seconds=600.0)
-    search = new_search(evaluator)
-    search.set_position(new_game())
+    search = search_at(evaluator)
     search.start(Limits())
     wait_until(lambda: evaluator.calls >= 5)
     with monkeypatch.context() as patch:

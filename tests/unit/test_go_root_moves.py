@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.unit.go_boards import game_of, play_all, points
-from tests.unit.trees import check_tree, new_game, new_search
+from tests.unit.trees import check_tree, new_game, search_at
 from yomi.engine.color import WHITE
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.go.analysis.results import position_hashes
@@ -100,8 +100,7 @@ X X X X X . .
 
 
 def test_what_is_known_of_moves_that_are_pruned_stays() -> None:
-    search = new_search(UniformEvaluator(4), 5)
-    search.set_position(new_game(5))
+    search = search_at(UniformEvaluator(4), 5)
     moves = [each.move for each in search.run(Limits(visits=100)).moves]
     pruned = search.run(Limits(visits=150), prune=moves[:20])
     assert (pruned.visits, pruned.playouts) == (150, 50)

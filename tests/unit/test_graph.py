@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator
-from tests.unit.trees import check_tree, edges_of, new_game, new_search
+from tests.unit.trees import check_tree, edges_of, new_game, new_search, search_at
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.points import square
 from yomi.engine.search.search import Search
@@ -230,8 +230,7 @@ def test_a_pruned_graph_goes_on() -> None:
 
 
 def test_settings_decide_whether_nodes_are_shared() -> None:
-    search = new_search(ScriptedEvaluator(), 9, graph=False)
-    search.set_position(new_game(9, "E5 C4 G6 E3"))
+    search = search_at(ScriptedEvaluator(), 9, "E5 C4 G6 E3", graph=False)
     search.run(Limits(playouts=1500))
     assert check_tree(search) == 1500
     assert not search.tree.shared.any()

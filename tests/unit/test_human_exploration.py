@@ -10,7 +10,7 @@ import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.looping import looped
-from tests.unit.trees import check_tree, edges_of, new_game, new_search
+from tests.unit.trees import check_tree, edges_of, search_at
 from yomi.engine.go.points import square
 from yomi.engine.search.search import Search
 from yomi.engine.search.types import Limits
@@ -22,8 +22,7 @@ PUCT = {"human_c_puct": 0.6, "human_c_puct_permanent": 0.3}
 
 
 def searched(policy: dict[int, float], playouts: int = 400, banned: tuple[int, ...] = (), **settings: Any) -> Search:
-    search = new_search(ScriptedEvaluator(4), 5, **settings)
-    search.set_position(new_game(5, "C3"))
+    search = search_at(ScriptedEvaluator(4), 5, "C3", **settings)
     search.imitate(policy)
     search.run(Limits(playouts=playouts), prune=banned)
     return search

@@ -13,7 +13,7 @@ import pytest
 
 from tests.fakes.evaluators import RootedEvaluator, ScriptedEvaluator
 from tests.looping import looped
-from tests.unit.trees import check_tree, new_game, new_search
+from tests.unit.trees import check_tree, new_game, new_search, search_at
 from tests.waiting import wait_until
 from yomi.bench import signature
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
@@ -75,16 +75,14 @@ def test_limits_of_visits_and_playouts_are_exact(workers: int, rows: int, flying
 @pytest.mark.parametrize(("workers", "playouts", "most"), [(1, 320, 8), (2, 96, 3), (2, 20, 1), (2, 2000, 8)])
 def test_workers_of_a_short_search_do_not_wait_long_for_each_other(workers: int, playouts: int, most: int) -> None:
     evaluator = ScriptedEvaluator(8)
-    search = new_search(evaluator, workers=workers)
-    search.set_position(new_game())
+    search = search_at(evaluator, workers=workers)
     run(search, Limits(playouts=playouts))
     assert max(evaluator.rows) == most
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_seconds_are_kept(workers: int) -> None:
-    search = new_search(UniformEvaluator(8), workers=workers)
-    search.set_position(new_game())
+    search = search_at(UniformEvaluator(8), workers=workers)
     run(search, Limits(playouts=10))
     for seconds in (0.0, 0.05, 0.3):
         report = run(search, Limits(seconds=seconds))
@@ -93,15 +91,13 @@ def test_seconds_are_kept(workers: int) -> None:
 
 
 def test_even_no_time_at_all_is_enough_for_a_move() -> None:
-    search = new_search(ScriptedEvaluator(8, seconds=0.01))
-    search.set_position(new_game())
+    search = search_at(ScriptedEvaluator(8, seconds=0.01))
     assert run(search, Limits(seconds=0.0)).moves
 
 
 @pytest.mark.parametrize("workers", [1, 4])
 def test_a_search_without_limits_runs_until_it_is_stopped(workers: int) -> None:
-    search = new_search(ScriptedEvaluator(4, seconds=0.02), workers=workers, batches_in_flight=2)
-    search.set_position(new_game())
+    search = search_at(ScriptedEvaluator(4, seconds=0.02), workers=workers, batches_in_flight=2)
     search.start(Limits())
     wait_until(lambda: search.report().visits, PATIENCE)
     assert not search.wait(0.05)
@@ -118,8 +114,7 @@ def test_a_search_without_limits_runs_until_it_is_stopped(workers: int) -> None:
 
 
 def test_interrupt_comes_from_any_thread() -> None:
-    search = new_search(UniformEvaluator(8), workers=2)
-    search.set_position(new_game())
+    search = search_at(UniformEvaluator(8), workers=2)
     search.start(Limits())
     wait_until(lambda: search.root.visits > 0)
     threading.Thread(target=search.interrupt).start()
@@ -129,8 +124,7 @@ def test_interrupt_comes_from_any_thread() -> None:
 
 
 def test_an_interrupt_while_a_search_starts_leaves_it_a_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    search = new_search(UniformEvaluator(8), 5)
-    search.set_position(new_game(5))
+    search = search_at(UniformEvaluator(8), 5)
     run(search, Limits(visits=50))
 
     def interrupt_and_clear(tree: Any) -> None:
@@ -142,8 +136,7 @@ def test_an_interrupt_while_a_search_starts_leaves_it_a_move(monkeypatch: pytest
 
 
 def test_reports_hang_together_while_the_search_runs() -> None:
-    search = new_search(UniformEvaluator(8), 5, workers=2)
-    search.set_position(new_game(5))
+    search = search_at(UniformEvaluator(8), 5, workers=2)
     search.start(Limits())
     for _ in range(30):
         search.wait(0.005)
@@ -157,8 +150,7 @@ def test_reports_hang_together_while_the_search_runs() -> None:
 @pytest.mark.parametrize("limits", [Limits(visits=100), Limits(seconds=0.2), Limits()])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_search_with_all_moves_banned_ends(limits: Limits, workers: int) -> None:
-    search = new_search(UniformEvaluator(8), 5, workers=workers)
-    search.set_position(new_game(5))
+    search = search_at(UniformEvaluator(8), 5, workers=workers)
     report = run(search, limits, allow=[])
     assert (report.visits, report.moves) == (1, ())
     report = run(search, Limits(visits=50), avoid=[PASS], allow=[PASS])
@@ -223,8 +215,7 @@ def test_nobody_reads_a_tree_whose_nodes_are_moving(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(search_module, "compact", compact_slowly)
     monkeypatch.setattr(search_module, "read_report", read)
-    search = new_search(UniformEvaluator(8), memory=200_000)
-    search.set_position(new_game())
+    search = search_at(UniformEvaluator(8), memory=200_000)
     search.start(Limits(playouts=6000))
     reports_while_moving = 0
     while not search.wait(0.001):
@@ -323,8 +314,7 @@ def test_a_root_from_further_down_the_tree_gets_the_priors_of_a_root(renew: bool
 
 
 def test_a_search_of_other_moves_does_not_decide_the_next_one() -> None:
-    search = new_search(ScriptedEvaluator(), 5)
-    search.set_position(new_game(5))
+    search = search_at(ScriptedEvaluator(), 5)
     free = run(search, Limits(visits=200)).moves
     report = run(search, Limits(visits=200), avoid=[free[0].move])
     assert report.visits == report.playouts == 200
@@ -383,8 +373,7 @@ def test_clearing_begins_anew() -> None:
 
 def test_settings_may_change_between_searches() -> None:
     # averaging takes eight rows a leaf, more than the evaluator asks for
-    search = new_search(ScriptedEvaluator(2, asymmetrical=True), 5)
-    search.set_position(new_game(5))
+    search = search_at(ScriptedEvaluator(2, asymmetrical=True), 5)
     run(search, Limits(playouts=20))
     settings = search.settings
     search.configure(type(settings)(workers=1, symmetry="average", c_puct=3.0, seed=1))
@@ -409,8 +398,7 @@ def workers_of(count: int, **how: Any) -> tuple[EvaluationWorkers, list[Scripted
 
 def test_each_evaluator_lives_in_one_thread() -> None:
     queue, made = workers_of(3, seconds=0.002)
-    search = new_search(queue, workers=2, batches_in_flight=3)
-    search.set_position(new_game())
+    search = search_at(queue, workers=2, batches_in_flight=3)
     report = run(search, Limits(playouts=600))
     assert report.visits == 600
     check_tree(search)
@@ -476,8 +464,7 @@ def test_a_factory_that_fails_closes_the_others() -> None:
 @looped("fail_at", [1, 2, 20])
 @looped(("workers", "flying"), [(1, 1), (1, 3), (3, 2)])
 def test_an_evaluator_that_fails_is_heard_of(workers: int, flying: int, fail_at: int) -> None:
-    search = new_search(ScriptedEvaluator(4, fail_at=fail_at), workers=workers, batches_in_flight=flying)
-    search.set_position(new_game())
+    search = search_at(ScriptedEvaluator(4, fail_at=fail_at), workers=workers, batches_in_flight=flying)
     search.start(Limits(visits=5000))
     assert search.wait(PATIENCE)
     with pytest.raises(RuntimeError, match="the device is gone"):
@@ -491,8 +478,7 @@ def test_an_evaluator_that_fails_is_heard_of(workers: int, flying: int, fail_at:
 
 
 def test_an_evaluator_that_fails_is_heard_of_from_run_and_set_position() -> None:
-    search = new_search(ScriptedEvaluator(4, fail_at=3))
-    search.set_position(new_game())
+    search = search_at(ScriptedEvaluator(4, fail_at=3))
     with pytest.raises(RuntimeError, match="the device is gone"):
         search.run(Limits(visits=300))
     search.queue.evaluator.fail_at = 8  # type: ignore[attr-defined]
@@ -505,8 +491,7 @@ def test_an_evaluator_that_fails_is_heard_of_from_run_and_set_position() -> None
 
 
 def test_an_evaluator_that_fails_at_the_noise_is_heard_of() -> None:
-    search = new_search(ScriptedEvaluator(4, fail_at=1), root_noise=0.25)
-    search.set_position(new_game())
+    search = search_at(ScriptedEvaluator(4, fail_at=1), root_noise=0.25)
     with pytest.raises(RuntimeError, match="the device is gone"):
         search.start(Limits(visits=300), noise=True)
     assert not search.is_running
@@ -516,8 +501,7 @@ def test_an_evaluator_that_fails_at_the_noise_is_heard_of() -> None:
 
 def test_every_evaluation_is_counted() -> None:
     queue, made = workers_of(2)
-    search = new_search(queue, workers=3, batches_in_flight=2)
-    search.set_position(new_game())
+    search = search_at(queue, workers=3, batches_in_flight=2)
     report = run(search, Limits(playouts=800))
     nodes = search.tree.nodes[: search.tree.counters[0].node_top]
     finished = int(nodes["visits"][nodes["state"] == arrays.TERMINAL].sum())
@@ -537,8 +521,7 @@ def test_a_solved_position_is_judged_right() -> None:
 def test_a_wide_root_is_searched_widely_and_judged_as_if_it_were_not() -> None:
     reports = []
     for noise in (0.0, 0.3):
-        search = new_search(ScriptedEvaluator(), 5, wide_root_noise=noise)
-        search.set_position(new_game(5, "C3"))
+        search = search_at(ScriptedEvaluator(), 5, "C3", wide_root_noise=noise)
         reports.append(run(search, Limits(visits=400)))
         check_tree(search)
     narrow, wide = reports
@@ -561,8 +544,7 @@ def test_a_wide_root_is_searched_widely_and_judged_as_if_it_were_not() -> None:
 def test_sums_that_are_not_finite_end_the_search_with_a_move(
     place: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    search = new_search(ScriptedEvaluator(), 5)
-    search.set_position(new_game(5))
+    search = search_at(ScriptedEvaluator(), 5)
     before = search.run(Limits(visits=100))
     tree = search.tree
     root = int(tree.counters[0].root)

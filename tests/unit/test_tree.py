@@ -11,7 +11,17 @@ import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator, opinion
 from tests.naive import tree_search as naive
-from tests.unit.trees import check_tree, children_of, contents_of, edges_of, new_game, new_search, path_to, shape_of
+from tests.unit.trees import (
+    check_tree,
+    children_of,
+    contents_of,
+    edges_of,
+    new_game,
+    new_search,
+    path_to,
+    search_at,
+    shape_of,
+)
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.go.points import square
 from yomi.engine.search.search import MAX_NODE_VISITS, Search
@@ -168,8 +178,7 @@ def test_finished_games_are_leaves(rules: str) -> None:
 
 
 def test_a_finished_game_that_is_being_backed_up_elsewhere_is_left_to_that_thread() -> None:
-    search = new_search(ScriptedEvaluator(), 2)
-    search.set_position(new_game(2, "A1 pass"))
+    search = search_at(ScriptedEvaluator(), 2, "A1 pass")
     search.run(Limits(visits=2), allow=[PASS])
     tree = search.tree
     stat = tree.stats[int(tree.nodes[tree.counters[0].root]["stats"])]
@@ -249,8 +258,7 @@ def test_moves_are_banned_below_the_root() -> None:
 
 
 def test_a_node_without_a_move_that_is_not_banned_is_evaluated_again() -> None:
-    search = new_search(ScriptedEvaluator(4), 5)
-    search.set_position(new_game(5, "C3"))
+    search = search_at(ScriptedEvaluator(4), 5, "C3")
     search.ban_below({BLACK: dict.fromkeys([*square(5).points, PASS], 2)})
     report = search.run(Limits(playouts=500))
     assert report.visits == 500
@@ -258,8 +266,7 @@ def test_a_node_without_a_move_that_is_not_banned_is_evaluated_again() -> None:
 
 
 def test_a_move_gets_visits_in_the_tree_that_is_there() -> None:
-    search = new_search(ScriptedEvaluator(4), 5)
-    search.set_position(new_game(5, "C3"))
+    search = search_at(ScriptedEvaluator(4), 5, "C3")
     before = search.run(Limits(playouts=400))
     seldom = before.moves[-1].move
     usual = dict(before.counts)
@@ -271,8 +278,7 @@ def test_a_move_gets_visits_in_the_tree_that_is_there() -> None:
     assert all(counts[move] >= usual[move] for move in usual)
     best = before.moves[0].move
     assert counts[best] > usual[best] + 50  # the others are searched, too
-    plain = new_search(ScriptedEvaluator(4), 5)
-    plain.set_position(new_game(5, "C3"))
+    plain = search_at(ScriptedEvaluator(4), 5, "C3")
     assert report.utility == pytest.approx(plain.run(Limits(playouts=800)).utility, abs=0.05)
     check_tree(search)
     search.set_position(new_game(5, f"C3 {square(5).vertex(best)}"))
@@ -280,8 +286,7 @@ def test_a_move_gets_visits_in_the_tree_that_is_there() -> None:
 
 
 def test_a_move_that_was_never_tried_gets_visits() -> None:
-    search = new_search(ScriptedEvaluator(4), 5)
-    search.set_position(new_game(5))
+    search = search_at(ScriptedEvaluator(4), 5)
     untried = set(square(5).points) - {move.move for move in search.run(Limits(playouts=20)).moves}
     chosen = min(untried)
     search.raise_visits({chosen: 30})
@@ -319,8 +324,7 @@ def test_ownership_is_known_below_each_root_move() -> None:
 
     evaluator = Owner(4)
     evaluator.inputs = Inputs.POSITIONS
-    search = new_search(evaluator, 5, move_ownership=True, graph=False)
-    search.set_position(new_game(5))
+    search = search_at(evaluator, 5, move_ownership=True, graph=False)
     for _ in range(2):  # the search continues
         report = search.run(Limits(playouts=150), allow=square(5).points[:3])
         for move in report.moves:
@@ -417,8 +421,7 @@ def priors_of(search: Search) -> dict[int, int]:
 
 
 def test_each_search_has_noise_of_its_own() -> None:
-    search = new_search(ScriptedEvaluator(), 5, root_noise=0.4, root_noise_total=8.0, seed=5)
-    search.set_position(new_game(5, "C3"))
+    search = search_at(ScriptedEvaluator(), 5, "C3", root_noise=0.4, root_noise_total=8.0, seed=5)
     search.run(Limits(playouts=30))
     own = priors_of(search)
     count = len(own)
@@ -518,8 +521,7 @@ def test_a_tree_is_dropped_where_it_no_longer_applies(change: str) -> None:
 
 @pytest.mark.slow
 def test_variances_are_right_after_millions_of_visits() -> None:
-    search = new_search(UniformEvaluator(1), 5)
-    search.set_position(new_game(5))
+    search = search_at(UniformEvaluator(1), 5)
     search.run(Limits(playouts=1))
     root = search.tree.counters[0].root
     node = search.tree.nodes[root]
@@ -630,8 +632,7 @@ def test_ownership_is_for_the_side_to_move_at_the_root() -> None:
     evaluator = Owner(4)
     evaluator.inputs = Inputs.POSITIONS
     for line, sign in (("", 1.0), ("C3", -1.0)):
-        search = new_search(evaluator, 5)
-        search.set_position(new_game(5, line))
+        search = search_at(evaluator, 5, line)
         report = search.run(Limits(playouts=200))
         assert report.ownership is not None
         assert report.ownership[0] == pytest.approx(sign)

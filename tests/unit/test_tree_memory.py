@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator
-from tests.unit.trees import check_tree, contents_of, new_game, new_search
+from tests.unit.trees import check_tree, contents_of, search_at
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.go.networks import RolloutEvaluator
 from yomi.engine.search.types import Limits
@@ -26,8 +26,7 @@ from yomi.native.tree.memory import compact, lock, new_edges, unlock
 
 @pytest.mark.parametrize("min_visits", [0, 2, 5, 40, 10**6])
 def test_pruning_keeps_the_statistics_of_what_it_drops(min_visits: int) -> None:
-    search = new_search(ScriptedEvaluator(), 5)
-    search.set_position(new_game(5, "C3"))
+    search = search_at(ScriptedEvaluator(), 5, "C3")
     search.run(Limits(playouts=700))
     assert search.root_visits == 700
     before = contents_of(search.tree, min_visits=min_visits)
@@ -41,8 +40,7 @@ def test_pruning_keeps_the_statistics_of_what_it_drops(min_visits: int) -> None:
 
 
 def test_what_was_pruned_and_comes_back_is_as_uncertain_as_its_parent() -> None:
-    search = new_search(ScriptedEvaluator(), 5, score_utility=0.4, dynamic_score_utility=0.0)
-    search.set_position(new_game(5, "C3"))
+    search = search_at(ScriptedEvaluator(), 5, "C3", score_utility=0.4, dynamic_score_utility=0.0)
     search.run(Limits(playouts=700))
     tree = search.tree
     compact(tree, tree.counters[0].root, 10**6)
@@ -62,8 +60,7 @@ def test_what_was_pruned_and_comes_back_is_as_uncertain_as_its_parent() -> None:
 
 def test_pruned_moves_are_reported_as_their_edges_know_them() -> None:
     settings = {"score_utility": 0.0, "dynamic_score_utility": 0.0, "bias_correction": 0.0}
-    search = new_search(ScriptedEvaluator(), 5, **settings)
-    search.set_position(new_game(5, "C3"))
+    search = search_at(ScriptedEvaluator(), 5, "C3", **settings)
     before = {move.move: move for move in search.run(Limits(playouts=700)).moves}
     compact(search.tree, search.tree.counters[0].root, 10**6)
     after = search.report().moves
@@ -89,8 +86,7 @@ def test_no_pool_is_larger_than_its_numbers_reach(
 def test_a_small_memory_is_pruned_again_and_again(
     memory: int, workers: int, size: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    search = new_search(UniformEvaluator(8), size, memory=memory, workers=workers)
-    search.set_position(new_game(size))
+    search = search_at(UniformEvaluator(8), size, memory=memory, workers=workers)
     with caplog.at_level(logging.INFO, logger="yomi"):
         report = search.run(Limits(playouts=6000))
     assert report.playouts == report.visits == 6000
@@ -101,8 +97,7 @@ def test_a_small_memory_is_pruned_again_and_again(
 
 
 def test_a_memory_too_small_to_go_on_ends_the_search(caplog: pytest.LogCaptureFixture) -> None:
-    search = new_search(UniformEvaluator(8), 19, memory=1, workers=2)
-    search.set_position(new_game(19))
+    search = search_at(UniformEvaluator(8), 19, memory=1, workers=2)
     search.start(Limits(playouts=10**6))
     assert search.wait(300)
     search.stop()
@@ -193,8 +188,7 @@ def test_many_workers_leave_a_tree_that_hangs_together(kind: str, workers: int) 
         "scripted": ScriptedEvaluator(8),
         "rollouts": RolloutEvaluator(1, 8, 3),
     }[kind]
-    search = new_search(evaluator, 5, workers=workers, batches_in_flight=2, memory=2**26)
-    search.set_position(new_game(5, "C3"))
+    search = search_at(evaluator, 5, "C3", workers=workers, batches_in_flight=2, memory=2**26)
     report = search.run(Limits(playouts=playouts))
     assert report.visits == report.playouts == playouts
     assert search.tree.counters[0].claimed == playouts

@@ -41,6 +41,13 @@ def new_search(evaluator: Any, size: int = 9, **settings: Any) -> Search:
     return Search(go_spec(size), queue, SearchSettings(**chosen))
 
 
+def search_at(evaluator: Any, size: int = 9, line: str = "", **settings: Any) -> Search:
+    """Return a search by `new_search` at the position after the vertices of `line`."""
+    search = new_search(evaluator, size, **settings)
+    search.set_position(new_game(size, line))
+    return search
+
+
 def edges_of(tree: Tree, index: int) -> list[tuple[int, int]]:
     """Return (move, prior of 65535) of a node's edges, the tried ones first."""
     node = tree.nodes[index]

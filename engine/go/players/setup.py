@@ -48,7 +48,6 @@ from yomi.native.spec import GameSpec, Inputs
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.human_profile import EXPECTED
 from yomi.nets.katago.outputs import has_no_result, post_process
-from yomi.nets.metadata import BoardSize
 
 _log = logging.getLogger("yomi.networks")
 
@@ -148,53 +147,39 @@ def check_evaluator(options: Options) -> None:
 def make_queue(options: Options, board: Board, rules: Rules) -> EvaluationQueue:
     """Return the evaluation queue for a board; see `EvaluatorFactory`."""
     check_evaluator(options)
+    values = human = None
+    if options.value_net is not None:
+        values = open_network(FORMATS, named_file(options.value_net, "go", options), board.size)
+        if not values.predicts_value:
+            file = options.value_net
+            raise NetworkError(f"{file}: a network without values found, expected one with values for --value-net")
+    if options.human_net is not None:
+        human = open_network([KataGo], named_file(options.human_net, "go", options), board.size)
 
     def finish(network: FileEvaluator, device: Device) -> Evaluator:
-        _, network.format.may_have_no_result = queue_key(board, rules)
+        for form in filter(None, (network.format, human)):
+            form.may_have_no_result = queue_key(board, rules)[1]
         evaluator: Evaluator = network
-        weight = options.rollout_weight if network.format.predicts_value else 1.0
-        if options.value_net is not None:
-            weight = options.rollout_weight
-            evaluator = _with_values(network, options, board.size, device)
-        if weight > 0.0:
-            evaluator = MixedEvaluator(evaluator, weight, ROLLOUTS_PER_LEAF, options.seed)
-        return (
-            evaluator if options.human_net is None else _with_human(evaluator, network, options, board, rules, device)
-        )
+        has_values = values is not None or network.format.predicts_value
+        weight = options.rollout_weight if has_values else 1.0
+        # Further networks compute in half precision if the first does.
+        how = device, options.backend, options.batch_size, "fp16" if network.precision == "fp16" else "fp32"
+        with contextlib.ExitStack() as on_failure:
+            on_failure.callback(lambda: evaluator.close())
+            if values is not None:
+                evaluator = WithValues(network, values.load(*how))
+            if weight > 0.0:
+                evaluator = MixedEvaluator(evaluator, weight, ROLLOUTS_PER_LEAF, options.seed)
+            if human is not None:
+                evaluator = WithHuman(evaluator, human.load(*how))
+                if not evaluator.human.info.meta_input:
+                    _log.warning(
+                        "%s is no human-SL network: its moves do not depend on human_profile", options.human_net
+                    )
+            on_failure.pop_all()
+        return evaluator
 
     return EVALUATOR_FACTORY.make_queue(options, board.size, lambda: GoGame(board, rules), finish)
-
-
-def _with_values(network: FileEvaluator, options: Options, size: BoardSize, device: Device) -> WithValues:
-    """Return a network with the values of --value-net, in half precision if the network is."""
-    assert options.value_net is not None
-    with contextlib.ExitStack() as on_failure:
-        on_failure.callback(network.close)
-        path = named_file(options.value_net, "go", options)
-        precision = "fp16" if network.precision == "fp16" else "fp32"
-        values = open_network(FORMATS, path, size).load(device, options.backend, options.batch_size, precision)
-        on_failure.callback(values.close)
-        if not values.format.predicts_value:
-            raise NetworkError(f"{path}: a network without values found, expected one with values for --value-net")
-        on_failure.pop_all()
-    return WithValues(network, values)
-
-
-def _with_human(
-    evaluator: Evaluator, network: FileEvaluator, options: Options, board: Board, rules: Rules, device: Device
-) -> WithHuman:
-    """Return an evaluator with the network of --human-net, in half precision if the search's network is."""
-    assert options.human_net is not None
-    with contextlib.ExitStack() as on_failure:
-        on_failure.callback(evaluator.close)
-        path = named_file(options.human_net, "go", options)
-        precision = "fp16" if network.precision == "fp16" else "fp32"
-        human = open_network([KataGo], path, board.size).load(device, options.backend, options.batch_size, precision)
-        human.format.may_have_no_result = queue_key(board, rules)[1]
-        on_failure.pop_all()
-    if not human.info.meta_input:
-        _log.warning("%s is no human-SL network: its moves do not depend on human_profile", path)
-    return WithHuman(evaluator, human)
 
 
 def human_network(evaluator: Evaluator) -> NetworkEvaluator | None:
