@@ -9,6 +9,7 @@ import shutil
 import threading
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -409,9 +410,10 @@ def test_a_device_is_used_by_one_thread(
         def close(self) -> None:
             users.add(threading.current_thread().name)
 
-    monkeypatch.setattr(
-        go_teacher, "load", lambda formats, path, size, device, **options: Watched(make_katago(path, size))
-    )
+    def open_watched(formats: Any, path: Path, size: int) -> Any:
+        return SimpleNamespace(load=lambda device, precision: Watched(make_katago(path, size)))
+
+    monkeypatch.setattr(go_teacher, "open_network", open_watched)
     teacher = NetworkTeacher(network, visits, Device("cuda"), "fp32", 1)
     make(collection, tmp_path / "set", teacher, sizes=(7,), limit=150, teacher="net", visits=visits)
     teacher.close()
@@ -521,7 +523,7 @@ def test_fewer_bits_label_only_where_they_agree(tmp_path: Path, monkeypatch: pyt
     network = tmp_path / "net.bin"
     network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
 
-    def make_either(formats: Any, path: Path, size: int, device: Any, *, precision: str) -> Any:
+    def make_either(path: Path, size: int, device: Any, precision: str) -> Any:
         """Return an evaluator whose fewer bits are as good on 5×5 alone."""
         evaluator: Any = load_go(path, size, str(device))
         if precision != "fp32":
@@ -535,7 +537,10 @@ def test_fewer_bits_label_only_where_they_agree(tmp_path: Path, monkeypatch: pyt
             evaluator._backend.run = run_worse
         return evaluator
 
-    monkeypatch.setattr(go_teacher, "load", make_either)
+    def open_either(formats: Any, path: Path, size: int) -> Any:
+        return SimpleNamespace(load=functools.partial(make_either, path, size))
+
+    monkeypatch.setattr(go_teacher, "open_network", open_either)
     teacher = NetworkTeacher(network, 1, CPU, "auto", 1)
     assert [teacher.evaluator(size).precision for size in (5, 6)] == ["int16", "fp32"]
     teacher.close()
