@@ -132,17 +132,23 @@ class ReviewedMove:
         return self.move == self.before.best or self.is_mirrored
 
     @property
+    def _loses_nothing(self) -> bool:
+        """Whether it is as good as the best move, or a mate is certain after it."""
+        return self.is_best or (self.after.mate is not None and self.after.mate <= 0)
+
+    @property
     def winrate_after(self) -> float:
-        """Winrate, after the move, of the side that played it."""
-        after = self.after.winrate_for(self.color)
-        if self.is_best or self.before.played_winrate is None:
+        """Winrate, after the move, of the side that played it. It fits the loss if one search valued both moves."""
+        after, loss = self.after.winrate_for(self.color), self.winrate_loss
+        if self._loses_nothing or self.before.played_winrate is None:
             return after
-        return max(after, self.before.winrate_for(self.color) - self.winrate_loss)  # the searches may disagree
+        expected = self.before.winrate_for(self.color) - loss
+        return expected if loss else max(after, expected)  # the search after the move may find more
 
     @property
     def winrate_loss(self) -> float:
         """Loss of winrate against the best move; at least 0."""
-        if self.is_best:
+        if self._loses_nothing:
             return 0.0
         best, played = self.before.winrate_for(self.color), self.before.played_winrate
         after = best - self.after.winrate_for(self.color)
@@ -163,19 +169,19 @@ class ReviewedMove:
     def limited_loss(self, limit: float) -> float | None:
         """Return `score_loss`, with all scores and the loss up to `limit`."""
         change = self.change(limit)
-        if change is None or self.is_best:
+        if change is None or self._loses_nothing:
             return None if change is None else 0.0
         before, played = self.before.score_for(self.color), self.before.played_score
-        inside = change if before is None or played is None else _limited(before, limit) - _limited(played, limit)
+        inside = change if before is None or played is None else limited(before, limit) - limited(played, limit)
         return min(limit, agreed_loss(change, inside, max(self.before.score_noise, self.after.score_noise)))
 
     def change(self, limit: float) -> float | None:
         """Return the score before the move less the score after it, both up to `limit`; None without scores."""
         before, after = self.before.score_for(self.color), self.after.score_for(self.color)
-        return None if before is None or after is None else _limited(before, limit) - _limited(after, limit)
+        return None if before is None or after is None else limited(before, limit) - limited(after, limit)
 
 
-def _limited(score: float, limit: float) -> float:
+def limited(score: float, limit: float) -> float:
     return max(-limit, min(limit, score))
 
 

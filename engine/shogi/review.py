@@ -10,12 +10,12 @@ from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.default_network import alpha_beta_file, ask_for_tree
-from yomi.engine.mistakes import DEFAULT, WINRATE, Thresholds
+from yomi.engine.mistakes import Thresholds
 from yomi.engine.options import Options
 from yomi.engine.play import MATE
 from yomi.engine.players.request import Request
 from yomi.engine.records import MATE_SCORE, Note, record_score
-from yomi.engine.review import Opinion, Review, ReviewError, candidates_of, carried_back, reviewed_moves
+from yomi.engine.review import Opinion, Review, ReviewError, candidates_of, carried_back, limited, reviewed_moves
 from yomi.engine.review_scans import (
     DEFAULT_PLAN,
     TRIAL_VISITS,
@@ -267,7 +267,7 @@ class ShogiReviewer:
         assert best is not None
         if best != played.move:
             search(1.0, (best, played.move), (), depth)
-            if _is_unclear(opinion, played):
+            if is_unclear(opinion, played):
                 search(1.0, (best, played.move), (), None)
         search(OTHER_SHARE, None, tuple({best, played.move}), depth)
         return opinion, evaluations
@@ -301,14 +301,21 @@ def _part_of(options: Options, share: float) -> Options:
     return options.with_values({**counts, "seconds": options.seconds and share * options.seconds})
 
 
-def _is_unclear(opinion: Opinion, played: Played) -> bool:
+def is_unclear(opinion: Opinion, played: Played) -> bool:
     """Whether a move may be a mistake, unless both searches agree that it is a bad one."""
-    after = opinion if played.after is None else played.after
-    thresholds = played.thresholds if played.thresholds.unit == WINRATE else DEFAULT
-    least = thresholds.losses[0] / 100.0
     if opinion.played_winrate is None:
         return False
-    losses = [opinion.winrate - winrate for winrate in (opinion.played_winrate, after.winrate_for(opinion.color))]
+    after, color = opinion if played.after is None else played.after, opinion.color
+    values = ((opinion.played_winrate, opinion.played_score), (after.winrate_for(color), after.score_for(color)))
+    best = limited(opinion.score or 0.0, GAME.score.mean_limit)
+    losses = [
+        played.thresholds.loss(
+            opinion.winrate - winrate, best - limited(score or 0.0, GAME.score.mean_limit), GAME.score
+        )
+        or 0.0
+        for winrate, score in values
+    ]
+    least = played.thresholds.losses[0]
     return max(losses) >= 0.8 * least and min(losses) < CLEAR * least
 
 

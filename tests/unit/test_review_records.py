@@ -42,6 +42,7 @@ from yomi.engine.go.review import GoReviewer
 from yomi.engine.go.reviewed_record import annotate
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import to_sgf
+from yomi.engine.mistakes import DEFAULT, Thresholds
 from yomi.engine.options import Options
 from yomi.engine.pages.review import page_data
 from yomi.engine.players.request import Decision, Request
@@ -62,6 +63,7 @@ from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.engine.shogi.records.files import read_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove
+from yomi.engine.shogi.review import Played, is_unclear
 
 # -- Go ------------------------------------------------------------------------------------------------------------
 
@@ -451,6 +453,16 @@ def test_alpha_beta_values_the_played_move_beside_the_best(tmp_path: Path) -> No
     assert set(requests[6].avoid) == {best, played}
     (first, _) = annotated.review.moves
     assert first.before.played_winrate == 0.625
+
+
+def test_thresholds_in_centipawns_decide_which_moves_are_searched_deeper() -> None:
+    found = Opinion(BLACK, 0.98, 2300.0, best=2, played_winrate=0.97, played_score=1900.0)
+    worse = dataclasses.replace(found, score=1500.0, played_winrate=0.95, played_score=1200.0)
+    thresholds = Thresholds.parse("200,400,800cp")
+    assert not is_unclear(worse, Played(1, None, DEFAULT)), "3% of winrate"
+    assert is_unclear(worse, Played(1, None, thresholds))
+    assert not is_unclear(found, Played(1, None, thresholds)), "centipawns count up to 2000"
+    assert not is_unclear(worse, Played(1, Opinion(WHITE, 0.1, -900.0), Thresholds.parse("100,200,300cp"))), "clear"
 
 
 def test_a_mated_side_and_a_forced_move(tmp_path: Path) -> None:

@@ -38,6 +38,12 @@ def test_moves_of_go_have_their_colors() -> None:
     assert table("go", record="(;GM[1]SZ[9];W[ee])").state()["colors"] == ["W"]
 
 
+def test_notes_of_a_record_are_shown() -> None:
+    (note,) = table("go", record="(;GM[1]SZ[9]KM[6.5];B[ee])").state()["notes"]
+    assert note == "no rules (RU): japanese rules assumed, because the komi is 6.5"
+    assert table("go").state()["notes"] == table("shogi", record="startpos moves 7g7f").state()["notes"] == []
+
+
 def test_long_records_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "MAX_MOVES", 2)
     with pytest.raises(yomi.Error, match="a record of 3 moves found, expected at most 2"):

@@ -6,6 +6,7 @@ from typing import Any
 
 import yomi
 from yomi.engine.go.points import Board, fixed_handicap
+from yomi.engine.records import MAX_NOTES
 from yomi.language import tr
 from yomi.library.position import Position
 
@@ -19,16 +20,19 @@ def begin(game: str, board: Board, handicap: int, record: str | None) -> tuple[P
     Raises:
         Error: the record cannot be read, or the board cannot have this handicap.
     """
-    return _go(board, handicap, record) if game == "go" else _shogi(record)
+    read = None if record is None else (yomi.go if game == "go" else yomi.shogi).parse(record)[0]
+    position, first = _go(board, handicap, read) if game == "go" else _shogi(read)
+    # the ends of some notes name flags of commands
+    return position, {**first, "notes": [note.partition(". --")[0] for note in read.notes[:MAX_NOTES]] if read else []}
 
 
 def letter(color: int) -> str:
     return {yomi.BLACK: "B", yomi.WHITE: "W"}.get(color, "")
 
 
-def _go(board: Board, handicap: int, record: str | None) -> tuple[Position[Any], dict[str, Any]]:
+def _go(board: Board, handicap: int, record: Any) -> tuple[Position[Any], dict[str, Any]]:
     if record is not None:
-        position = _end_of(yomi.go.parse(record)[0])
+        position = _end_of(record)
         board = Board(position.width, position.height)
     else:
         points = [board.vertex(point) for point in fixed_handicap(handicap, board)] if handicap else []
@@ -54,8 +58,8 @@ def _go(board: Board, handicap: int, record: str | None) -> tuple[Position[Any],
     }
 
 
-def _shogi(record: str | None) -> tuple[Position[Any], dict[str, Any]]:
-    position = yomi.shogi.Game() if record is None else _end_of(yomi.shogi.parse(record)[0])
+def _shogi(record: Any) -> tuple[Position[Any], dict[str, Any]]:
+    position = yomi.shogi.Game() if record is None else _end_of(record)
     return position, {"sfen": _start_of(position).sfen}
 
 
