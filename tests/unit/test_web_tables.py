@@ -13,9 +13,9 @@ import pytest
 
 import yomi
 from yomi.web import engines as engine_module
-from yomi.web import setup, tables
-from yomi.web.clocks import Clocks
+from yomi.web import games, tables
 from yomi.web.engines import MAX_ENGINES, Engines
+from yomi.web.games import Clocks
 from yomi.web.tables import Table, Tables, new_table
 
 
@@ -45,7 +45,7 @@ def test_notes_of_a_record_are_shown() -> None:
 
 
 def test_long_records_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup, "MAX_MOVES", 2)
+    monkeypatch.setattr(games, "MAX_MOVES", 2)
     with pytest.raises(yomi.Error, match="a record of 3 moves found, expected at most 2"):
         table("go", record="(;GM[1]SZ[9];B[ee];W[gg];B[aa])")
 
@@ -318,7 +318,7 @@ class Time:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     time = Time()
-    monkeypatch.setattr("yomi.web.clocks.time", time)
+    monkeypatch.setattr("yomi.web.games.time", time)
     return time
 
 
