@@ -11,7 +11,7 @@ from yomi.engine.go.points import square
 from yomi.engine.go.record_files import each_record
 from yomi.engine.go.review import load
 from yomi.engine.go.sgf import GameRecord
-from yomi.engine.review import ReviewError
+from yomi.engine.reviews.review import ReviewError
 from yomi.native.go.board import PASS
 
 # Black owns the left four columns and the points a5 to a9 of a 9x9 board. White has passed first.

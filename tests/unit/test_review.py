@@ -23,7 +23,7 @@ from yomi.engine.go.review import GoReviewer, are_mirrored
 from yomi.engine.mistakes import Thresholds, ThresholdsError
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.registry import GO, SHOGI
-from yomi.engine.review import (
+from yomi.engine.reviews.review import (
     MARK,
     Candidate,
     Opinion,
@@ -33,7 +33,7 @@ from yomi.engine.review import (
     reviewed_moves,
     with_noise,
 )
-from yomi.engine.review_text import table
+from yomi.engine.reviews.text import table
 from yomi.engine.shogi.review import ShogiReviewer
 
 # -- what a move lost ----------------------------------------------------------------------------------------------

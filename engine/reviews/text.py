@@ -7,7 +7,7 @@ from typing import Any
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.mistakes import CLASSES, PLURALS, shown_class
 from yomi.engine.pictures import figure, picture
-from yomi.engine.review import PHASES, Review, ReviewedMove
+from yomi.engine.reviews.review import PHASES, Review, ReviewedMove
 from yomi.engine.screen import ljust, rjust, width
 from yomi.language import counted, is_japanese, tr
 

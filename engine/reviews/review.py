@@ -1,8 +1,4 @@
-"""Result of a review in all games: an opinion of every position, and the loss and the class of every move.
-
-The games' review modules search the records. `yomi.engine.review_scans` is the order of the
-searches, `yomi.engine.review_text` has tables and pictures.
-"""
+"""Result of a review in all games: an opinion of every position, and the loss and the class of every move."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ import re
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -269,7 +265,7 @@ def with_noise(moves: Sequence[ReviewedMove], limit: float) -> list[ReviewedMove
 
 @dataclass(slots=True)
 class Review:
-    """A game and the engine's opinions."""
+    """A game and the engine's opinions. Each game has a subclass with the record."""
 
     game: str
     score: Score  # format of its scores
@@ -294,6 +290,18 @@ class Review:
     def has_points(self) -> bool:
         """Whether losses of score decide classes beside losses of winrate. Tables and pages then show scores first."""
         return math.isfinite(self.score.whole) and all(opinion.score is not None for opinion in self.opinions)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the annotated record by file suffix, or raise ReviewError if it cannot be written."""
+        raise NotImplementedError
+
+    def board(self, turn: int) -> str:
+        """Return the position after `turn` moves as text."""
+        raise NotImplementedError
+
+    def parse(self, turn: int, text: str) -> int:
+        """Return a move that is legal after `turn` moves, or raise ValueError with one line."""
+        raise NotImplementedError
 
     def played_text(self, move: ReviewedMove) -> str:
         """Return a played move as the user reads it."""
@@ -525,16 +533,3 @@ def short_engine(engine: str) -> str:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
-
-
-class Annotated(Protocol):
-    review: Review
-
-    def files(self) -> dict[str, bytes]:
-        """Return the annotated record by file suffix, or raise ReviewError if it cannot be written."""
-
-    def board(self, turn: int) -> str:
-        """Return the position after `turn` moves as text."""
-
-    def parse(self, turn: int, text: str) -> int:
-        """Return a move that is legal after `turn` moves, or raise ValueError with one line."""
