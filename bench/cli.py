@@ -144,6 +144,7 @@ def make_parser(words: Sequence[str]) -> Parser:
     _add_nps(add, game, first)
     _add_rates(add, game, first)
     _add_tree(add, game, first)
+    _add_handoff(add, game, first)
     _add_rollouts(add)
     _add_nets(add)
     _add_gpu(add)
@@ -304,6 +305,22 @@ def _tree(module: Any, args: argparse.Namespace) -> Rows:
     boards = {game.board_size(each): each for each in (replace(options, size=size) for size in args.sizes)}
     subjects = [game.benchmark_positions(each) for each in boards.values()]
     return list(module.tree(subjects, args.playouts, args.workers))
+
+
+def _add_handoff(add: Add, game: Game[Any, Any], first: str) -> None:
+    handoff = add("handoff", "how busy the search keeps a GPU, with a simulated one", _handoff)
+    _add_game(handoff, game, first)
+    _add_sizes(handoff, "Go: board sizes")
+    handoff.add_argument("--rows", metavar="N", type=count, default=128, help="rows of a batch (128)")
+    handoff.add_argument("--milliseconds", metavar="MS", type=positive, default=5.0, help="time of a batch (5)")
+    handoff.add_argument("--workers", metavar="N", type=count, default=1, help="search threads (1)")
+    handoff.add_argument("--in-flight", metavar="N", type=count, default=2, help="batches in flight by thread (2)")
+    handoff.add_argument("--seconds", metavar="S", type=positive, default=3.0, help="search of each position (3)")
+
+
+def _handoff(handoff: Any, args: argparse.Namespace) -> Rows:
+    how = args.rows, args.milliseconds, args.workers, args.in_flight, args.seconds
+    return list(handoff.run(_subjects(args, Options()), *how))
 
 
 def _add_rollouts(add: Add) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from yomi.engine.players.player import Player
     from yomi.engine.players.request import Decision, PlayableGame
     from yomi.engine.records import Score
-    from yomi.engine.review_scans import Reviewer
+    from yomi.engine.reviews.scans import Reviewer
     from yomi.engine.search.settings import SearchSettings
     from yomi.engine.search.types import SearchableGame
     from yomi.engine.terminal import TerminalGame
@@ -206,7 +206,7 @@ class Game(abc.ABC, Generic[G, P]):
     The flags contain `resume`: the file of a saved game, or None. The options get the settings of a saved game. Raises
     OptionError if the file cannot be read, or if the position is impossible.
     """
-    reviewer: Callable[[Options, Path], Reviewer]
+    reviewer: Callable[[Options, Path], Reviewer[Any]]
     """Loads a player, which is slow. The path is that of the first record. Raises LoadingError and ReviewError."""
     replay: Callable[[Path, FeatureSet, int], tuple[GameSpec, Encoder, list[RecordedGame[G]]]]
     """Replays a record of self-play: (path of the record, features of the rows beside it, board size) -> (game with the

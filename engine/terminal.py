@@ -7,7 +7,7 @@ import contextlib
 import os
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
 from yomi.engine.color import BLACK, WHITE
@@ -63,14 +63,6 @@ YES, NO = ("", "y", "yes", "はい"), ("n", "no", "いいえ")
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
-    """Loss of a move against the best one, for the side that moved."""
-
-    winrate: float
-    points: float | None = None  # in games that are won by points
-
-
-@dataclass(frozen=True, slots=True)
 class TurnResult:
     text: str  # one line, below the board
     result: str | None = None  # set if this ended the game without a move on the board
@@ -95,14 +87,6 @@ class TerminalGame(abc.ABC, Generic[G]):
         self._advice = advice or {}
 
     @property
-    def description(self) -> str:
-        return self.player.setup_line
-
-    @property
-    def side_to_move(self) -> int:
-        return self.game.side_to_move
-
-    @property
     @abc.abstractmethod
     def prompt(self) -> str:
         """The side to move, in a word or two."""
@@ -122,13 +106,9 @@ class TerminalGame(abc.ABC, Generic[G]):
         self.game.undo()
         return bool(self.game.moves)
 
-    def take_turn(self) -> TurnResult:
-        """Let the engine move, or end the game."""
-        return self.obey(self.player.choose(self.game))
-
     @abc.abstractmethod
     def obey(self, decision: Decision) -> TurnResult:
-        """Play the engine's decision."""
+        """Play the engine's decision, or end the game."""
 
     @abc.abstractmethod
     def hint(self) -> list[str]:
@@ -156,80 +136,57 @@ class TerminalGame(abc.ABC, Generic[G]):
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
         """Write the game to a file. `names` are Black's and White's."""
 
-    def close(self) -> None:
-        self.player.close()
-
-    def search(self) -> Decision:
-        """Search for a hint or a score.
+    def search(
+        self, game: G | None = None, seconds: float | None = None, allow: Collection[int] | None = None
+    ) -> Decision:
+        """Search a position (None: the current one) for a hint, a score or a warning.
 
         With options of advice the tree is dropped afterwards, so that a level does not profit from the search.
         """
-        return self._search(self.game)
-
-    def loss_of_last_move(self) -> Loss:
-        """Search the position before the last move, and the move itself if that search has hardly visited it."""
-        move = self.game.moves[-1][1]
-        before = self.game.copy()
-        before.undo()
-        report = self._search(before, WARNING_SECONDS).report
-        if not report.moves or report.moves[0].move == move:
-            return Loss(0.0)
-        best = report.moves[0]
-        played = next((each for each in report.moves if each.move == move and each.visits >= WARNING_VISITS), None)
-        after = played or self._search(before, WARNING_SECONDS, [move]).report
-        points = best.score_lead - after.score_lead if self.has_points else None
-        return Loss(best.winrate - after.winrate, points)
-
-    def _search(self, game: G, seconds: float | None = None, allow: Collection[int] | None = None) -> Decision:
         limits = {} if seconds is None else {"visits": None, "playouts": None, "seconds": seconds}
         options = self.player.options.with_values({**self._advice, **self.for_advice, **limits})
         hide_history = options.ignore_pre_root_history
         try:
-            return self.player.decide(Request(game, options, allow=allow, hide_history=hide_history))
+            return self.player.decide(Request(game or self.game, options, allow=allow, hide_history=hide_history))
         finally:
             if self._advice:
                 self.player.clear()
 
+    def loss_of_last_move(self) -> tuple[float, float | None]:
+        """Return the mover's loss of winrate against the best move, and of points in games that are won by points.
 
+        The position before the move is searched, and the move itself if that search has hardly visited it.
+        """
+        move = self.game.moves[-1][1]
+        before = self.game.copy()
+        before.undo()
+        report = self.search(before, WARNING_SECONDS).report
+        if not report.moves or report.moves[0].move == move:
+            return 0.0, None
+        best = report.moves[0]
+        played = next((each for each in report.moves if each.move == move and each.visits >= WARNING_VISITS), None)
+        after = played or self.search(before, WARNING_SECONDS, [move]).report
+        return best.winrate - after.winrate, best.score_lead - after.score_lead if self.has_points else None
+
+
+@dataclass(eq=False)
 class Terminal:
     """One game. `read` returns the user's line (EOFError at the end), `write` shows text."""
 
-    def __init__(
-        self,
-        game: TerminalGame[Any],
-        human: int | None,
-        read: Callable[[str], str],
-        write: Callable[[str], None],
-        save: str | None = None,
-        level: str = "",
-        *,
-        is_draft: bool = False,
-        in_place: bool = False,
-        warns: bool = False,
-    ) -> None:
-        """Prepare a game.
+    game: TerminalGame[Any]
+    human: int | None  # the user's color; None: watch
+    read: Callable[[str], str]
+    write: Callable[[str], None]
+    save_to: str | None = None  # file that receives the game after every move
+    level: str = ""  # description of the engine's level
+    # Whether `save_to` is removed once the user has saved the game in another file.
+    is_draft: bool = field(default=False, kw_only=True)
+    in_place: bool = field(default=False, kw_only=True)  # erase the screen before each board
+    warns: bool = field(default=False, kw_only=True)  # offer the user's blunders back
+    result: str | None = field(default=None, init=False)  # set when the game is over
 
-        Args:
-            game: with its engine.
-            human: the user's color; None: watch.
-            read: see above.
-            write: see above.
-            save: file that receives the game after every move.
-            level: description of the engine's level.
-            is_draft: whether to remove the file `save` once the user has saved the game in another.
-            in_place: whether to erase the screen before each board.
-            warns: whether to offer the user's blunders back.
-        """
-        self.game = game
-        self.human = human
-        self.read = read
-        self.write = write
-        self.result: str | None = None  # set when the game is over
-        self._save_to = save
-        self._draft = save if is_draft else None
-        self._level = level
-        self._in_place = in_place
-        self._warns = warns
+    def __post_init__(self) -> None:
+        self._draft = self.save_to if self.is_draft else None
         self._is_saved = True  # whether a file that the user knows contains the current game
         self._complaint = ""  # last error of saving the game
 
@@ -238,7 +195,7 @@ class Terminal:
 
     def _show(self, text: str = "", *, board: bool = True) -> None:
         """Show the board and a text below it. In place the board is always drawn."""
-        if self._in_place:
+        if self.in_place:
             self.write(f"{CLEAR}{self.game.board()}")
         elif board:
             self.write(self.game.board())
@@ -256,17 +213,17 @@ class Terminal:
 
     def _play(self) -> None:
         game = self.game
-        begin = CLEAR if self._in_place else ""
-        self.write(begin + tr("{engine}. Type help for the commands.", engine=game.description))
-        if self._level:
-            self.write(self._level[0].upper() + self._level[1:])
+        begin = CLEAR if self.in_place else ""
+        self.write(begin + tr("{engine}. Type help for the commands.", engine=game.player.setup_line))
+        if self.level:
+            self.write(self.level[0].upper() + self.level[1:])
         self.write(game.board())
         while self.result is None:
             self._keep()
             self.result = game.ended()
             if self.result is not None:
                 break
-            if game.side_to_move != self.human:
+            if game.game.side_to_move != self.human:
                 self._take_turn()
             elif not self._ask():
                 return
@@ -338,18 +295,17 @@ class Terminal:
             raise
         self._is_saved = False
         self._show()
-        if self._warns and self._takes_back():
+        if self.warns and self._takes_back():
             self.game.undo()
             self._show()
 
     def _takes_back(self) -> bool:
         """Whether the last move is a blunder that the user takes back."""
-        loss = self.game.loss_of_last_move()
-        if not is_worth_warning(loss.winrate, loss.points):
+        loss, lost_points = self.game.loss_of_last_move()
+        if not is_worth_warning(loss, lost_points):
             return False
-        points = "" if loss.points is None or loss.points < 0.5 else f"{loss.points:.1f}"
-        points = tr(" and {points} points", points=points) if points else ""
-        move, winrate = self.game.last_move(), f"{100 * loss.winrate:.0f}"
+        points = tr(" and {points} points", points=f"{lost_points:.1f}") if (lost_points or 0.0) >= 0.5 else ""
+        move, winrate = self.game.last_move(), f"{100 * loss:.0f}"
         self.write(tr("{move} may lose {winrate}% of the winrate{points}.", move=move, winrate=winrate, points=points))
         while True:
             line = self._line(tr("Take it back? (yes or no) "))
@@ -364,15 +320,15 @@ class Terminal:
 
     def _undo(self) -> None:
         self._check_running()
-        if self.game.undo() and self.game.side_to_move != self.human:
+        if self.game.undo() and self.game.game.side_to_move != self.human:
             self.game.undo()
         self._is_saved = False
         self._show()
 
     def _take_turn(self) -> None:
-        if self._in_place:
+        if self.in_place:
             self.write(tr("yomi is thinking ..."))
-        turn = self.game.take_turn()
+        turn = self.game.obey(self.game.player.choose(self.game.game))
         self._is_saved = False
         self.result = turn.result
         self._show(turn.text, board=turn.result is None)
@@ -381,7 +337,7 @@ class Terminal:
         if not path:
             raise ValueError(tr("expected a file name after save"))
         self._write_game(path)
-        self._save_to, self._is_saved = path, True
+        self.save_to, self._is_saved = path, True
         return tr("saved {path}", path=path)
 
     def _write_game(self, path: str) -> None:
@@ -391,14 +347,14 @@ class Terminal:
     @property
     def is_kept(self) -> bool:
         """Whether the game is saved, if it was to be saved."""
-        return self._save_to is None or self._is_saved
+        return self.save_to is None or self._is_saved
 
     def _keep(self) -> None:
         """Save the game, because the process may be killed. A fault is reported once."""
-        if self._save_to is None or self._is_saved:
+        if self.save_to is None or self._is_saved:
             return
         try:
-            self._write_game(self._save_to)
+            self._write_game(self.save_to)
         except ValueError as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
@@ -406,11 +362,11 @@ class Terminal:
 
     def _save_at_last(self) -> None:
         """Save the game in the last named file, and remove the draft if it is another file."""
-        if self._save_to is None:
+        if self.save_to is None:
             return
         if not self._is_saved:
             try:
-                told = self._save(self._save_to)
+                told = self._save(self.save_to)
             except ValueError as error:
                 told = str(error)
             with contextlib.suppress(OSError):  # the terminal may have gone
@@ -418,7 +374,7 @@ class Terminal:
         if self._draft is None or not self._is_saved:
             return
         try:
-            if not os.path.samefile(self._draft, self._save_to):
+            if not os.path.samefile(self._draft, self.save_to):
                 os.unlink(self._draft)
         except FileNotFoundError:
             pass  # the user has saved the game before the first move

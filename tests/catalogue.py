@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from yomi import language, settings
-from yomi.engine import mistakes, play, review, terminal
+from yomi.engine import mistakes, play, terminal
 from yomi.engine.cli import doctor
 from yomi.engine.cli import main as command_line
 from yomi.engine.cli import parser as parsers
 from yomi.engine.go import terminal as go_terminal
 from yomi.engine.registry import GAMES
+from yomi.engine.reviews import review
 from yomi.engine.shogi import placement
 from yomi.engine.shogi import terminal as shogi_terminal
 

@@ -4,6 +4,7 @@ from yomi import go as go
 from yomi import shogi as shogi
 from yomi.engine.color import BLACK as BLACK
 from yomi.engine.color import WHITE as WHITE
+from yomi.engine.reviews.review import Review as Review
 from yomi.errors import ClosedError as ClosedError
 from yomi.errors import Error as Error
 from yomi.errors import IllegalMove as IllegalMove
@@ -16,6 +17,7 @@ from yomi.library.engines import Engine as Engine
 from yomi.library.evaluation import Evaluation as Evaluation
 from yomi.library.position import Position as Position
 from yomi.library.position import Result as Result
+from yomi.library.reviews import review as review
 from yomi.library.values import Clock as Clock
 from yomi.library.values import Decision as Decision
 from yomi.library.values import Limit as Limit

@@ -40,7 +40,7 @@ missing, the command names them and the commands that make them. docs/CLUSTERS.m
 KINDS = {
     "tune": "yomi.engine.cli.tune",
     **dict.fromkeys(("match", "duel"), "yomi.engine.matches.parts"),
-    "review": "yomi.engine.cli.review_parts",
+    "review": "yomi.engine.reviews.shares",
     **dict.fromkeys(("dataset play", "dataset make", "dataset vary"), "yomi.engine.datasets.shards"),
 }
 

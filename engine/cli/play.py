@@ -119,5 +119,5 @@ def run(args: argparse.Namespace) -> int:
             )
             terminal.run()
     finally:
-        played.close()
+        played.player.close()
     return 0 if terminal.is_kept else NOT_SAVED

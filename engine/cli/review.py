@@ -1,4 +1,4 @@
-"""`yomi review`: settings, reviewers, and one record after the other."""
+"""`yomi review`: flags, progress bars, and what is printed. The work is in yomi.engine.reviews."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import argparse
 import contextlib
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi import language
 from yomi.engine.arguments import add_task, add_value, check_counts, type_of
 from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
 from yomi.engine.cli.loading import (
@@ -21,35 +20,40 @@ from yomi.engine.cli.loading import (
     is_given,
     visits_without_limit,
 )
-from yomi.engine.cli.output import plot_check, say, set_up_logs
+from yomi.engine.cli.output import echo, plot_check, say, set_up_logs
 from yomi.engine.cli.parser import CliError
-from yomi.engine.cli.review_files import MARK, QUIZ, Bars, GameFiles, Job, Outcome, write_index, write_json
-from yomi.engine.cli.review_progress import ReviewJournal, count_positions, estimate, full_time
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.clusters.jobs import folder_of
-from yomi.engine.default_network import ask_for_alpha_beta, named_file, network_file
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.default_network import ask_for_alpha_beta
 from yomi.engine.go.descriptor import GAME as GO
-from yomi.engine.mistakes import BOTH, DEFAULT, WINRATE, Thresholds
+from yomi.engine.mistakes import DEFAULT, Thresholds, shown_class
 from yomi.engine.options import NOT_FOR_ANALYSIS
-from yomi.engine.records import read_record_bytes
+from yomi.engine.records import report_notes
 from yomi.engine.registry import GAMES
-from yomi.engine.review import ReviewError
-from yomi.engine.review_scans import FIRST_SECONDS, KnownPositions, Plan, first_visits, parse_first_pass
-from yomi.errors import fault_of, printable
-from yomi.language import tr
-from yomi.nets.errors import NetworkError
+from yomi.engine.reviews.files import Job, Output, find_jobs
+from yomi.engine.reviews.progress import ReviewJournal
+from yomi.engine.reviews.run import (
+    COMMAND,
+    DEFAULT_NODES,
+    DEFAULT_VISITS,
+    RECORD_ERRORS,
+    ReviewedGame,
+    Reviewers,
+    ReviewSettings,
+)
+from yomi.engine.reviews.scans import FIRST, FULL, KnownPositions, Progress, parse_first_pass
+from yomi.errors import printable
+from yomi.language import is_japanese, tr
 from yomi.nets.files import check_file, check_folder
-from yomi.settings import OptionError
 from yomi.time_left import TimeLeft, duration
 
 if TYPE_CHECKING:
     from yomi.engine.clusters.actors import ClusterOptions
     from yomi.engine.game import Game
     from yomi.engine.options import Options
-    from yomi.engine.review_scans import Reviewer
+    from yomi.engine.reviews.review import Review, ReviewedMove
 
-COMMAND = "analyze"
 USAGE = "yomi review FILE|FOLDER... [options]"
 EPILOG = """\
 examples:
@@ -85,30 +89,17 @@ moves that change the value by half an inaccuracy are searched again, with a thi
 .yomi-analyze-*.jsonl, in --out or beside the first record. The same command continues there.
 """
 
-DEFAULT_VISITS = 100
-DEFAULT_NODES = 100_000  # of a position by alpha-beta: about 0.2 s
 LEFT_OUT = (*NOT_FOR_ANALYSIS, "size")
-OUTPUT_OPTIONS = (
-    "records",
-    "command_words",
-    "task",
-    "cluster",
-    "actors",
-    "cores_per_process",
-    "gpus_per_process",
-    "insecure",
-    "out",
-    "worst",
-    "json",
-    "html",
-    "plot",
-    "record",
-    "run",
-    "command",
-    "thresholds",
-    "quiz",
-)
+QUIZ = {"black": (BLACK,), "white": (WHITE,), "both": (BLACK, WHITE)}
+# Arguments that change neither the results nor the files of a record, or that have a place of their own in a share
+CLUSTER = ("cluster", "actors", "cores_per_process", "gpus_per_process", "insecure")
+FRAME = ("records", "command_words", "out", "task", "json", "worst", "run", "command", *CLUSTER)
+# Arguments that do not change a search
+OUTPUT_OPTIONS = (*FRAME, "html", "plot", "record", "thresholds", "quiz")
+LEFT_OUT_OF_SHARES = ("net", "value_net", "log_file", "log_level")  # networks count by their content
 BROKEN = 1
+SHOW, LEAVE = ("?", "？", "show"), ("q", "quit", "終了")  # answers to a problem that are no moves
+CORRECT, CORRECT_POINTS = 0.01, 0.5  # an answer that loses no more winrate and points is as good as the best move
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -139,81 +130,105 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_counts(args, worst=0)
+    quiz = QUIZ.get(args.quiz, ())
+    settings = ReviewSettings(
+        args.thresholds, args.quick, args.worst, args.record, args.html, args.plot, quiz if args.html else ()
+    )
+    reviewers = Reviewers(GAMES, lambda game: _options(args, game), settings, say)
     cluster = asked_cluster(args)
-    if args.task is not None:
-        return _run_task(args)
-    if cluster is not None:
-        return _run_on_cluster(args, cluster)
-    jobs = find_jobs(args.records, args.out)
-    check_outputs(args, jobs)
-    reviewers = Reviewers(args)
+    with contextlib.closing(reviewers):
+        if args.task is not None or cluster is not None:
+            return _run_share(args, reviewers, cluster)
+        return _run_here(args, reviewers, () if args.html else quiz)
+
+
+def _run_here(args: argparse.Namespace, reviewers: Reviewers, quiz: Sequence[int]) -> int:
+    jobs = find_jobs(GAMES, args.records, args.out)
+    _check_outputs(args, jobs)
     folder = jobs[0].folder if args.record or args.plot or args.html else jobs[0].path.parent
-    journal = ReviewJournal(folder, _settings(args))
-    outcome, time_left = Outcome(journal, jobs), TimeLeft()
+    journal = ReviewJournal(folder, search_settings(args), say)
+    output, time_left, fresh = Output(), TimeLeft(), 0
+    problems: list[tuple[str, Review]] | None = [] if quiz else None
     try:
         with ended_by_a_signal():
             for number, job in enumerate(jobs, 1):
-                review_file(job, reviewers, args, outcome, f"{number}/{len(jobs)}" if len(jobs) > 1 else "")
-                if left := time_left.measure(time.monotonic(), outcome.fresh, len(jobs) - number):
+                count = f"{number}/{len(jobs)}" if len(jobs) > 1 else ""
+                fresh += Printer(reviewers, output, job, count).review(jobs[number:], journal, problems)
+                if left := time_left.measure(time.monotonic(), fresh, len(jobs) - number):
                     say(tr("{done} of {n} records: about {time} left", done=number, n=len(jobs), time=duration(left)))
     except BaseException as error:
-        if outcome.reviewed:  # otherwise the file of an earlier run is worth more
-            write_json(args.json, outcome)
+        if output.reviewed:  # otherwise the file of an earlier run is worth more
+            output.write_json(args.json)
         if isinstance(error, KeyboardInterrupt | SystemExit):
             say(journal.interrupted())
         raise
     finally:
         journal.close()
-        reviewers.close()
-    write_json(args.json, outcome)
-    write_index(args.out, outcome)
+    _finish(args, output)
     journal.remove()
-    _ask_problems(args, outcome)
-    return BROKEN if outcome.broken else 0
+    for name, review in problems or ():
+        if not ask_problems(name, review, quiz, lambda: sys.stdin.readline() or None):
+            break
+    return BROKEN if output.has_errors else 0
 
 
-def _run_task(args: argparse.Namespace) -> int:
-    """Review the records of a task. They are finished one by one: an interrupted record begins again."""
-    from yomi.engine.cli.review_parts import ReviewShare
+def search_settings(args: argparse.Namespace) -> str:
+    """Return all that changes a search."""
+    given = sorted((name, str(value)) for name, value in vars(args).items() if name not in OUTPUT_OPTIONS)
+    return repr([given, *(sorted(file_values(args, game).items()) for game in GAMES.values())])
 
-    if args.out is None:
+
+def _run_share(args: argparse.Namespace, reviewers: Reviewers, cluster: ClusterOptions | None) -> int:
+    """Review the records of a task, or all on a cluster. They are finished one by one: none continues halfway."""
+    from yomi.engine.reviews.shares import ReviewShare, collected, review_on_cluster
+
+    if args.out is None and cluster is None:
         raise CliError(tr("--task {task}: expected --out FOLDER with it", task=args.task))
-    folder = folder_of(args.out, args.task)
-    jobs = find_jobs(args.records, folder)
-    check_outputs(args, jobs)
-    reviewers = Reviewers(args)
-    with contextlib.closing(reviewers), ReviewShare(args, folder, jobs, reviewers.networks(jobs)) as share:
-        own = [jobs[unit] for unit in share.left]
-        broken, written, speeds = 0, share.written, dict[str, float]()
-        with ended_by_a_signal():
-            for number, unit in enumerate(share.left, 1):
-                outcome = Outcome(None, own, speeds, written=written)
-                review_file(jobs[unit], reviewers, args, outcome, f"{number}/{len(own)}")
-                share.add(unit, outcome)
-                broken += outcome.broken
-    return BROKEN if broken else 0
-
-
-def _run_on_cluster(args: argparse.Namespace, cluster: ClusterOptions) -> int:
-    from yomi.engine.cli.review_parts import ReviewShare, collected
-    from yomi.engine.cli.review_units import review_on_cluster
-
     if args.out is None:
         raise CliError(tr("--cluster {address}: expected --out FOLDER with it", address=args.cluster))
-    if args.quiz and not args.html:
+    if cluster is not None and args.quiz and not args.html:
         raise CliError(tr("--quiz with --cluster: expected --html with it"))
-    jobs = find_jobs(args.records, args.out)
-    check_outputs(args, jobs)
-    reviewers = Reviewers(args)
-    with ReviewShare(args, args.out, jobs, reviewers.networks(jobs)) as share, ended_by_a_signal():
-        review_on_cluster(cluster, args, reviewers.options_of(jobs), jobs, share)
-    outcome = collected(args.out)
-    write_json(args.json, outcome)
-    write_index(args.out, outcome)
-    return BROKEN if any("error" in entry for entry in outcome.reviewed) else 0
+    folder = folder_of(args.out, args.task)
+    jobs = find_jobs(GAMES, args.records, folder)
+    _check_outputs(args, jobs)
+    networks = reviewers.networks([job.path for job in jobs])
+    with ReviewShare(folder, jobs, args.command_words, args.task, _share_settings(args), networks) as share:
+
+        def publish(job: Job, games: Sequence[ReviewedGame], error: str) -> Output:
+            printer = Printer(reviewers, Output(share.written), job)
+            for game in games:
+                printer.publish(game)
+            if error:
+                printer.report(error)
+            return printer.output
+
+        with ended_by_a_signal():
+            if cluster is not None:
+                review_on_cluster(cluster, reviewers, share, publish, say)
+            else:
+                for number, unit in enumerate(share.left, 1):
+                    printer = Printer(reviewers, Output(share.written), jobs[unit], f"{number}/{len(share.left)}")
+                    printer.review([jobs[left] for left in share.left[number:]])
+                    share.add(unit, printer.output)
+    output = collected(folder)
+    if cluster is not None:
+        _finish(args, output)
+    return BROKEN if output.has_errors else 0
 
 
-def check_outputs(args: argparse.Namespace, jobs: Sequence[Job]) -> None:
+def _share_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Return all that decides the results and files of a record, as JSON."""
+
+    def texts(values: dict[str, Any], *leave_out: str) -> dict[str, str]:
+        hidden = (*LEFT_OUT_OF_SHARES, *leave_out)
+        return {name: str(value) for name, value in sorted(values.items()) if name not in hidden}
+
+    from_files = {game.name: texts(file_values(args, game)) for game in GAMES.values()}
+    name = None if args.json is None else args.json.name
+    return {**texts(vars(args), *FRAME, "config"), "config": from_files, "json": name}
+
+
+def _check_outputs(args: argparse.Namespace, jobs: Sequence[Job]) -> None:
     """Check before the first search that all files can be written. Raises CliError or OSError."""
     if args.plot:
         plot_check()
@@ -223,221 +238,182 @@ def check_outputs(args: argparse.Namespace, jobs: Sequence[Job]) -> None:
         check_file(args.json, may_lack_folder=True)
 
 
-def _ask_problems(args: argparse.Namespace, outcome: Outcome) -> None:
-    from yomi.engine.cli.quiz import ask_problems
-
-    for name, annotated in outcome.quizzes:
-        if not ask_problems(name, annotated, QUIZ[args.quiz], lambda: sys.stdin.readline() or None):
-            break
+def _finish(args: argparse.Namespace, output: Output) -> None:
+    output.write_json(args.json)
+    if (index := output.write_index(args.out)) is not None:
+        echo(tr("list of all pages: {path}", path=printable(index)))
 
 
-def _settings(args: argparse.Namespace) -> str:
-    given = sorted((name, str(value)) for name, value in vars(args).items() if name not in OUTPUT_OPTIONS)
-    return repr([given, *(sorted(file_values(args, game).items()) for game in GAMES.values())])
-
-
-# -- records --------------------------------------------------------------------------------------------------------
-
-
-def find_jobs(paths: Sequence[Path], out: Path | None) -> list[Job]:
-    """Return the records in files and folders. Files that a review has written are skipped in folders."""
-    jobs = []
-    for path in paths:
-        if path.is_dir():
-            found = [file for file in sorted(path.rglob("*")) if _is_record(file)]
-            if not found:
-                suffixes = " ".join(_suffixes())
-                raise CliError(
-                    tr(
-                        "{path}: no records found in this folder, expected files ending in {suffixes}",
-                        path=path,
-                        suffixes=suffixes,
-                    )
-                )
-            jobs += [Job(file, out / file.parent.relative_to(path) if out else file.parent) for file in found]
-        elif path.exists():
-            jobs.append(Job(path, out or path.parent))
-        else:
-            raise CliError(tr("{path}: no such file or folder", path=path))
-    return jobs
-
-
-def _is_record(path: Path) -> bool:
-    is_review = Path(path.stem).suffix == MARK
-    return path.suffix.lower() in _suffixes() and not is_review and path.is_file()
-
-
-def game_of(path: Path) -> Game[Any, Any]:
-    """Return the game of a record by its name, or by its content if the ending is unknown."""
-    for game in GAMES.values():
-        if path.suffix.lower() in game.suffixes:
-            return game
-    try:
-        content = read_record_bytes(path).lstrip(b"\xef\xbb\xbf \t\r\n")
-    except OSError as error:
-        raise ReviewError(tr("cannot read {path}: {why}", path=path, why=error.strerror)) from None
-    found = next((game for game in GAMES.values() if game.may_be_record(content)), None)
-    if found is None:
-        known = " ".join(_suffixes())
-        raise ReviewError(tr("{path}: no record, expected a name that ends in {suffixes}", path=path, suffixes=known))
-    return found
-
-
-def _suffixes() -> list[str]:
-    return [suffix for game in GAMES.values() for suffix in game.suffixes]
-
-
-class Reviewers:
-    """The reviewer of each game, created for the first record of the game."""
-
-    def __init__(self, args: argparse.Namespace, given: Mapping[str, Options] | None = None) -> None:
-        """`given`: options by game, in place of the options of the command line."""
-        self._args, self._given = args, given or {}
-        self._made: dict[str, Reviewer] = {}
-        self.options: dict[str, Options] = {}
-
-    def get(self, game: Game[Any, Any], path: Path) -> Reviewer:
-        """Return the reviewer of the game of the record `path`."""
-        if game.name not in self._made:
-            unit = self._args.thresholds.unit
-            if unit not in (BOTH, WINRATE, game.score.unit):
-                known = f"% or {game.score.unit}"
-                raise CliError(
-                    tr(
-                        "--thresholds {thresholds}: {path} is {game}, expected {known}",
-                        thresholds=self._args.thresholds,
-                        path=path,
-                        game=game.name,
-                        known=known,
-                    )
-                )
-            options = self._options(game)
-            try:
-                game.prepare(options, say)
-                self._made[game.name] = game.reviewer(options, path)
-            except (EvaluatorError, OptionError) as error:  # ends the review, unlike an EvaluatorError of one record
-                raise CliError(str(error)) from None
-            self.options[game.name] = options
-        return self._made[game.name]
-
-    def renew(self, game: Game[Any, Any], path: Path) -> Reviewer:
-        """Create the reviewer of a game again, with the random numbers of a new one."""
-        self._made.pop(game.name).close()
-        return self.get(game, path)
-
-    def networks(self, jobs: Sequence[Job]) -> dict[str, str | None]:
-        """Return the network files that evaluate some records, by use."""
-        found: dict[str, str | None] = {}
-        for game, options in self.options_of(jobs).items():
-            found[game] = network_file(options, game)
-            if options.value_net is not None:
-                found[f"{game} value"] = named_file(options.value_net, game)
-        return {f"network of {use}": file for use, file in found.items()}
-
-    def options_of(self, jobs: Sequence[Job]) -> dict[str, Options]:
-        """Return the options of the games of some records."""
-        found: dict[str, Options] = {}
-        for job in jobs:
-            with contextlib.suppress(ReviewError):  # reported when it is the record's turn
-                game = game_of(job.path)
-                if game.name not in found:
-                    found[game.name] = self._options(game)
-        return found
-
-    def _options(self, game: Game[Any, Any]) -> Options:
-        if game.name in self._given:
-            return self._given[game.name].copy()
-        limit = visits_without_limit(self._args, DEFAULT_VISITS, game)
-        options = collect(self._args, game, **game.defaults.get(COMMAND, {}), **limit)
-        is_own = is_given(self._args, game, "visits", "playouts", "level")
-        if not is_own:
-            ask_for_alpha_beta(options, game.name, DEFAULT_NODES)
-        check_limited(options, game)
-        set_up_logs(options)
-        return options
-
-    def close(self) -> None:
-        for reviewer in self._made.values():
-            reviewer.close()
+def _options(args: argparse.Namespace, game: Game[Any, Any]) -> Options:
+    limit = visits_without_limit(args, DEFAULT_VISITS, game)
+    options = collect(args, game, **game.defaults.get(COMMAND, {}), **limit)
+    if not is_given(args, game, "visits", "playouts", "level"):
+        ask_for_alpha_beta(options, game.name, DEFAULT_NODES)
+    check_limited(options, game)
+    set_up_logs(options)
+    return options
 
 
 # -- one record ----------------------------------------------------------------------------------------------------
 
 
-def review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcome: Outcome, count: str) -> None:
-    """Review the games of a file. Errors of the file are reported, and the review continues with the next file."""
-    try:
-        game = game_of(job.path)
-        reviewer = reviewers.get(game, job.path)
-        if outcome.speeds and reviewers.options[game.name].seed is not None:  # results independent of earlier records
-            reviewer = reviewers.renew(game, job.path)
+class Printer(Progress):
+    """Reviews a record: writes its files, prints its tables, and shows a bar with the time left for each scan."""
+
+    def __init__(self, reviewers: Reviewers, output: Output, job: Job, count: str = "") -> None:
+        """`count`: number of the record, such as 2/7."""
+        self._reviewers, self.output, self._job, self._count = reviewers, output, job, count
+        self._name = ""  # of the current game
+        self._bar: Any = None
+        self._is_fresh = False  # whether no position of the game was known
+
+    def review(
+        self,
+        later: Sequence[Job],
+        journal: ReviewJournal | None = None,
+        problems: list[tuple[str, Review]] | None = None,
+    ) -> bool:
+        """Return whether the last game was searched without results of an interrupted review.
+
+        An error of the record is reported. `later` are the records after it. `problems` receives the names and reviews
+        of its games.
+        """
         try:
-            with language.within(language.ENGLISH):  # notes about faults of the record: --json has them, too
-                records = reviewer.read(str(job.path))
-        except ReviewError:
-            records = reviewer.read(str(job.path))  # the error is for the user only
-        for number, record in enumerate(records, 1):
-            name = job.path.stem + (f"-{number}" if len(records) > 1 else "")
-            options = reviewers.options[game.name]
-            is_first = game.name not in outcome.speeds
-            if is_first:
-                has_limit = {options.visits, options.playouts, options.seconds} != {None}  # besides depth
-                outcome.speeds[game.name] = reviewer.visits_per_second(record) if has_limit else 0.0
-                if options.seed is not None:  # the measurement has drawn random numbers
-                    reviewer = reviewers.renew(game, job.path)
-            plan = _plan(args, options, outcome.speeds[game.name], reviewer.length(record))
-            if is_first:
-                _print_estimate(game, options, reviewer, records, job, outcome, plan)
-            files = GameFiles(job, name, args, outcome)
-            with contextlib.closing(Bars(f"{count} {printable(name)}".strip(), files)) as bars:
-                known = KnownPositions() if outcome.journal is None else outcome.journal.game(job.path, number)
-                is_fresh = not known.found
-                annotated = reviewer.review(record, bars, known, plan)
-            files.publish(annotated)
-            outcome.fresh += is_fresh and number == len(records)
-            if args.quiz and not args.html:
-                outcome.quizzes.append((name, annotated))
-            outcome.reviewed.append({"file": str(job.path), "number": number, **annotated.review.to_json()})
-    except (ReviewError, NetworkError, EvaluatorError) as error:
-        text = fault_of(job.path, error)
-        if isinstance(error, ReviewError) and job.path.suffix.lower() not in _suffixes():
-            text += tr(" (known endings of records: {suffixes})", suffixes=" ".join(_suffixes()))
-        outcome.broken += 1
-        outcome.reviewed.append({"file": str(job.path), "error": text})
-        say(tr("error: {text}", text=text))
+            with contextlib.closing(self):
+                found = self._reviewers.review(self._job.path, self, [job.path for job in later], journal)
+                for number, (name, review) in enumerate(found, 1):
+                    self.close()
+                    self.publish(self._reviewers.settings.finish(name, number, review))
+                    if problems is not None:
+                        problems.append((name, review))
+            return self._is_fresh
+        except RECORD_ERRORS as error:
+            self.report(self._reviewers.fault(self._job.path, error))
+            return False
 
+    def publish(self, game: ReviewedGame) -> None:
+        """Write the files of a game, and print its table."""
+        is_new = game.engine != self.output.engine
+        paths = self.output.add(self._job, game)
+        report_notes(say, self._job.path, game.notes)
+        number = f" ({game.name})" if game.name != self._job.path.stem else ""
+        echo(printable(f"{self._job.path}{number}: {game.heading}"))
+        echo(f"{game.table}\n\n{game.figures}" + (f"; {game.engine}" if is_new else ""))
+        echo("".join(tr("written to {path}", path=printable(path)) + "\n" for path in paths.values()))
 
-def _plan(args: argparse.Namespace, options: Options, speed: float, positions: int) -> Plan:
-    wanted: int | float | None = args.quick
-    if wanted is None and options.seed is not None:
-        wanted = 0  # the clock must not decide
-    if isinstance(wanted, int):
-        visits = wanted
-    else:
-        found = full_time(options, speed, positions)
-        full = None if found is None else found[0]
-        visits = first_visits(options, full, speed, positions, FIRST_SECONDS if wanted is None else wanted)
-    limit = min((n for n in (options.visits, options.playouts) if n is not None), default=None)
-    if visits == 1 or (limit is not None and visits >= limit):
-        values = {"visits": visits, "most": limit or "visits"}
-        raise CliError(tr("--quick {visits}: expected 0, or 2 and more, fewer than the full search's {most}", **values))
-    return Plan(args.thresholds, visits)
+    def report(self, error: str) -> None:
+        self.output.reviewed.append({"file": str(self._job.path), "error": error})
+        say(tr("error: {text}", text=error))
 
-
-def _print_estimate(
-    game: Game[Any, Any],
-    options: Options,
-    reviewer: Reviewer,
-    records: Sequence[Any],
-    job: Job,
-    outcome: Outcome,
-    plan: Plan,
-) -> None:
-    """Print how long the remaining records of a game will take."""
-    later = outcome.jobs[outcome.jobs.index(job) + 1 :]
-    paths = [job.path for job in later if job.path.suffix.lower() in game.suffixes]
-    positions = sum(map(reviewer.length, records)) + count_positions(reviewer, paths)
-    positions = max(1, positions - (0 if outcome.journal is None else len(outcome.journal)))
-    line = estimate(game, options, outcome.speeds[game.name], positions, plan.first_visits)
-    if line is not None:
+    def estimated(self, line: str) -> None:
         say(line)
+
+    def game(self, name: str, known: KnownPositions) -> None:
+        self._name, self._is_fresh = name, not known.found
+
+    def begin(self, scan: int, positions: int, known: int) -> None:
+        from yomi.engine.cli.bars import Bar
+
+        self.close()
+        name = f"{self._count} {printable(self._name)}".strip()
+        first, later = tr("{name}, first pass", name=name), tr("{name}, unclear positions", name=name)
+        text = {FIRST: first, FULL: name}.get(scan, later)
+        unit = "手" if is_japanese() else "move"
+        self._bar = Bar(total=positions, initial=known, desc=text, unit=unit, mininterval=0.5, file=sys.stderr)
+
+    def tick(self) -> None:
+        self._bar.update()
+
+    def first_pass(self, review: Review) -> None:
+        """Write the results of the first pass, and print its winrates."""
+        from yomi.engine.reviews.text import curve
+
+        self.close()
+        name, side, bars = self._name, review.side(BLACK), curve(review)
+        paths = self.output.write(self._job, name, self._reviewers.settings.files(review, name))
+        say(tr("{name}: {side}'s winrate after the first pass: {curve}", name=name, side=side, curve=bars))
+        for path in paths.values():
+            say(tr("first results in {path}", path=path))
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+# -- problems ------------------------------------------------------------------------------------------------------
+
+
+def problems(review: Review, sides: Sequence[int]) -> list[ReviewedMove]:
+    """Return the mistakes of some sides to which the search knows a better move, in the order of the game."""
+    return [move for move in review.moves if move.color in sides and review.class_of(move) and move.before.candidates]
+
+
+def ask_problems(name: str, review: Review, sides: Sequence[int], read: Callable[[], str | None]) -> bool:
+    """Ask for the better move of each mistake. Return False if the user leaves.
+
+    `read` returns a line of the user, or None at the end of the input.
+    """
+    found = problems(review, sides)
+    right = 0
+    for number, move in enumerate(found, 1):
+        echo(f"\n{review.board(move.number - 1)}")
+        head = tr("{name}, problem {number} of {count}", name=printable(name), number=number, count=len(found))
+        side = review.side(move.color)
+        echo(tr("{problem}: {side} to move, move {number}", problem=head, side=side, number=move.number))
+        while True:
+            echo(tr("your move (? shows the answer, q leaves):"))
+            line = read()
+            if line is None or line.strip().lower() in LEAVE:
+                return False
+            if line.strip().lower() in SHOW:
+                break
+            try:
+                answer = review.parse(move.number - 1, line.strip())
+            except ValueError as error:
+                echo(str(error))
+                continue
+            text, is_right = judge(review, move, answer)
+            right += is_right
+            echo(text)
+            break
+        echo(_answer(move, review))
+    if found:
+        echo("\n" + tr("{right} of {count} problems solved", right=right, count=len(found)))
+    return True
+
+
+def judge(review: Review, move: ReviewedMove, answer: int) -> tuple[str, bool]:
+    """Return a sentence on an answer, and whether it is as good as the best move."""
+    before = move.before
+    if answer == before.best:
+        return tr("Right: the best move."), True
+    if answer == move.move:
+        text = _loss(review, move.winrate_loss, move.score_loss)
+        return tr("That is the move of the game: it loses {loss}.", loss=text), False
+    known = next((each for each in before.candidates if each.move == answer), None)
+    if known is None:
+        return tr("The search did not consider this move."), False
+    loss = max(0.0, before.winrate - known.winrate)
+    points = None if before.score is None or known.score is None else max(0.0, before.score - known.score)
+    text = _loss(review, loss, points)
+    if loss <= CORRECT and not (review.has_points and (points or 0.0) > CORRECT_POINTS):
+        return tr("Right: it loses {loss} only.", loss=text), True
+    return tr("It loses {loss}.", loss=text), False
+
+
+def _loss(review: Review, winrate: float, points: float | None) -> str:
+    return tr(", ").join(review.losses(winrate, points if review.has_points else None))
+
+
+def _answer(move: ReviewedMove, review: Review) -> str:
+    line = review.better_line(move)
+    return tr(
+        "Best is {best}, {winrate}%: {line}. Played was {move}: {kind}, {loss}.",
+        best=line[0] if line else move.best_text,
+        winrate=f"{100 * move.before.winrate:.1f}",
+        line=" ".join(line),
+        move=review.played_text(move),
+        kind=shown_class(review.class_of(move)),
+        loss=_loss(review, move.winrate_loss, move.score_loss),
+    )

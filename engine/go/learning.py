@@ -27,7 +27,7 @@ from yomi.engine.learning.selfplay import FinishedGame, Outcome
 from yomi.engine.options import MAX_KOMI, Options
 from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
-from yomi.engine.review import LETTERS
+from yomi.engine.reviews.review import LETTERS
 from yomi.engine.search.types import Counts
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec

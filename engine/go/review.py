@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from yomi.engine.go.descriptor import GAME
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.analyst import make_analysts
 from yomi.engine.go.players.player import GoPlayer, board_symmetries
-from yomi.engine.go.points import Board, SetupError
+from yomi.engine.go.points import SetupError
 from yomi.engine.go.record_files import load_board, load_records
 from yomi.engine.go.reviewed_record import annotate
 from yomi.engine.go.rules import GUESS, Rules
@@ -26,42 +25,30 @@ from yomi.engine.go.sgf import GameRecord, SgfError
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.records import Note
-from yomi.engine.review import (
+from yomi.engine.reviews.review import (
     LETTERS,
     Opinion,
     Review,
     ReviewError,
     candidates_of,
-    carried_back,
     ownership_letters,
     reviewed_moves,
     with_noise,
 )
-from yomi.engine.review_scans import (
-    DEFAULT_PLAN,
-    Add,
-    Judgement,
-    KnownPositions,
-    Plan,
-    Progress,
-    limit_text,
-    scan_game,
-    speed_of,
-)
+from yomi.engine.reviews.scans import Add, Judgement, Reviewer, Scan
 from yomi.native.go.board import NO_POINT, PASS
 
 PV_MOVES = 12  # of a line
 PLAIN_RULES = "chinese"  # which the analysts load before the first record
 
 
-@dataclass(slots=True)
-class AnnotatedGo:
-    review: Review
+@dataclass(slots=True, kw_only=True)
+class GoReview(Review):
     record: GameRecord
     games: Sequence[GoGame]  # before each move, and after the last one
 
     def files(self) -> dict[str, bytes]:
-        annotate(self.record, self.review)
+        annotate(self.record, self)
         try:
             return {".sgf": self.record.to_sgf().encode("utf-8")}
         except SgfError as error:
@@ -109,116 +96,116 @@ def only_size(net: str | None) -> int:
     return NetworkInfo.from_props(header.metadata).board_size
 
 
-class GoReviewer:
+@dataclass(slots=True)
+class LoadedGame:
+    """A record, and how much of its main line can be reviewed. Implements yomi.engine.reviews.scans.LoadedGame."""
+
+    record: GameRecord
+    rules: Rules | None  # for a record without rules; None: they are guessed
+    komi: float | None  # in place of the record's
+    positions: int = 0  # of the main line, before and after its playable moves
+    fault: Note | None = None  # why the line ends early; None if all of it can be played
+
+    def replay(self) -> Iterator[GoGame]:
+        return self.record.replay(rules=self.rules, override_rules=self.record.rules is None, komi=self.komi)
+
+    @property
+    def line(self) -> list[int]:
+        return [move for _, move in self._played()]
+
+    def _played(self) -> list[tuple[int, int]]:
+        moves = (node.move for node in self.record.line() if node.move is not None)
+        return list(itertools.islice(moves, self.positions - 1))
+
+    def games(self) -> list[GoGame]:
+        """Return the game before each move, and after the last one."""
+        games = [game.copy() for game in itertools.islice(self.replay(), self.positions)]
+        for game, (color, _) in zip(games[:-1], self._played(), strict=True):
+            game.turn_to(color)  # a side may have played twice
+        return games
+
+
+class GoReviewer(Reviewer[LoadedGame]):
     """Reviews games with several analysts, which search parts of a game at the same time."""
 
     def __init__(self, analysts: Sequence[GoPlayer], options: Options) -> None:
+        super().__init__(options)
         self.analysts = analysts
-        self.options = options
         # For records without rules; None to guess them.
         self._rules = None if options.rules == GUESS else Rules.parse(options.rules)
 
     def read(self, path: str) -> list[LoadedGame]:
         return load(path, self._rules, self.options.komi)
 
-    def length(self, loaded: LoadedGame) -> int:
-        return loaded.positions
+    def try_search(self, loaded: LoadedGame, options: Options) -> int:
+        """Let all analysts search at the same time."""
+        game = next(itertools.islice(loaded.replay(), loaded.positions // 2, None))
 
-    def visits_per_second(self, loaded: LoadedGame) -> float:
-        """Return the visits/s of all analysts together, in the middle of a game."""
-        game = next(itertools.islice(self._replay(loaded.record), loaded.positions // 2, None)).copy()
+        def search(analyst: GoPlayer) -> int:
+            found = analyst.decide(Request(game.copy(), options)).report.visits
+            analyst.clear()
+            return found
 
-        def search(options: Options) -> int:
-            def decide(analyst: GoPlayer) -> int:
-                found = analyst.decide(Request(game.copy(), options)).report.visits
-                analyst.clear()
-                return found
+        with ThreadPoolExecutor(len(self.analysts)) as pool:
+            return sum(pool.map(search, self.analysts))
 
-            with ThreadPoolExecutor(len(self.analysts)) as pool:
-                return sum(pool.map(decide, self.analysts))
-
-        return speed_of(search, self.options)
-
-    def review(
-        self, loaded: LoadedGame, progress: Progress, known: KnownPositions | None = None, plan: Plan = DEFAULT_PLAN
-    ) -> AnnotatedGo:
-        """Search the positions of a game, up to a fault of its record."""
-        begin = time.monotonic()
-        record = loaded.record
-        games = [game.copy() for game in itertools.islice(self._replay(record), loaded.positions)]
-        played = [node.move for node in record.line() if node.move is not None][: len(games) - 1]
-        for game, (color, _) in zip(games[:-1], played, strict=True):
-            game.turn_to(color)  # a side may have played twice
-        known = known or KnownPositions()
+    def annotate(self, loaded: LoadedGame, opinions: list[Opinion]) -> GoReview:
+        record, board, games = loaded.record, loaded.record.board, loaded.games()
+        size = board.side if board.is_square else str(board)
         # A lead ends with the last stone.
-        score = replace(GAME.score, mean_limit=record.board.area + abs(games[-1].komi))
+        score = replace(GAME.score, mean_limit=board.area + abs(games[-1].komi))
         notes = list(record.notes)
         if record.rules_text and self._rules is not None:
             notes.append(Note(f"unknown rules '{record.rules_text}': reviewed under {self._rules}"))
         if loaded.fault:
             notes.append(loaded.fault)
-
-        def search(positions: Sequence[int], options: Options, add: Add) -> None:
-            self._evaluate_all(games, positions, options, add)
-
-        def annotated() -> AnnotatedGo:
-            line = [move for _, move in played]
-            opinions = carried_back([opinion for opinion, _ in known.latest(len(games))], line)
-            moves = reviewed_moves(
-                line,
-                opinions,
-                record.board.vertex,
-                PV_MOVES,
-                lambda index, move, best: are_mirrored(games[index], move, best),
-            )
-            moves = with_noise(moves, score.mean_limit)
-            if games[-1].is_over and moves:
-                # The rules count the last position, perhaps with dead stones: no search gave its score.
-                moves[-1] = replace(moves[-1], noise=math.inf)
-            review = Review(
-                game=GAME.name,
-                score=score,
-                engine=self.analysts[0].description,
-                moves=moves,
-                opinions=opinions,
-                names={BLACK: record.black, WHITE: record.white},
-                result=record.result,
-                evaluations=known.evaluations,
-                seconds=time.monotonic() - begin,
-                info={"size": _size_of(record.board), "rules": str(games[-1].rules), "komi": games[-1].komi},
-                notes=notes,
-                limit=limit_text(self.options, plan),
-                first_position={
-                    "width": record.board.width,
-                    "height": record.board.height,
-                    "stones": [(LETTERS[color], record.board.vertex(point)) for color, point in games[0].stones()],
-                },
-                phases=phases(record.board.area),
-                thresholds=plan.thresholds,
-                format_move=record.board.vertex,
-            )
-            return AnnotatedGo(review, record, games)
-
-        scan_game(len(games), self.options, plan, known, progress, search, annotated)
-        return annotated()
-
-    def _replay(self, record: GameRecord) -> Iterator[GoGame]:
-        return record.replay(rules=self._rules, override_rules=record.rules is None, komi=self.options.komi)
+        moves = reviewed_moves(
+            loaded.line,
+            opinions,
+            board.vertex,
+            PV_MOVES,
+            lambda index, move, best: are_mirrored(games[index], move, best),
+        )
+        moves = with_noise(moves, score.mean_limit)
+        if games[-1].is_over and moves:
+            # The rules count the last position, perhaps with dead stones: no search gave its score.
+            moves[-1] = replace(moves[-1], noise=math.inf)
+        return GoReview(
+            game=GAME.name,
+            score=score,
+            engine=self.analysts[0].description,
+            moves=moves,
+            opinions=opinions,
+            names={BLACK: record.black, WHITE: record.white},
+            result=record.result,
+            info={"size": size, "rules": str(games[-1].rules), "komi": games[-1].komi},
+            notes=notes,
+            first_position={
+                "width": board.width,
+                "height": board.height,
+                "stones": [(LETTERS[color], board.vertex(point)) for color, point in games[0].stones()],
+            },
+            phases=phases(board.area),
+            format_move=board.vertex,
+            record=record,
+            games=games,
+        )
 
     def close(self) -> None:
         for analyst in self.analysts:
             analyst.close()
 
-    def _evaluate_all(self, games: Sequence[GoGame], positions: Sequence[int], options: Options, add: Add) -> None:
+    def search(self, loaded: LoadedGame, scan: Scan, add: Add) -> None:
         """Search some positions. An error of an analyst, or KeyboardInterrupt, stops all analysts."""
-        parts = Parts(len(positions), len(self.analysts))
+        games = loaded.games()
+        parts = Parts(len(scan.positions), len(self.analysts))
         stopped, adding = threading.Event(), threading.Lock()
 
         def go_through(number: int) -> None:
             # Forwards: the tree below the played move is kept, which saves 40% of the evaluations.
             while not stopped.is_set() and (place := parts.take(number)) is not None:
-                index = positions[place]
-                judgement = self._evaluate(self.analysts[number], games[index], options, stopped)
+                index = scan.positions[place]
+                judgement = self._evaluate(self.analysts[number], games[index], scan.options, stopped)
                 with adding:
                     if stopped.is_set():
                         return  # the search was cut short
@@ -265,10 +252,6 @@ class GoReviewer:
         return opinion, report.evaluations
 
 
-def _size_of(board: Board) -> int | str:
-    return board.side if board.is_square else str(board)
-
-
 def phases(area: int) -> tuple[int, int]:
     """Return the numbers of the first moves of middle game and endgame: 50 and 150 on 19x19, fewer on small boards."""
     return round(50 * area / 361), round(150 * area / 361)
@@ -297,13 +280,6 @@ class Parts:
             return part[0] - 1
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedGame:
-    record: GameRecord
-    positions: int  # positions of the main line, before and after its playable moves
-    fault: Note | None  # why the line ends early; None if all of it can be played
-
-
 def load(path: str, rules: Rules | None, komi: float | None = None) -> list[LoadedGame]:
     """Read the games of a file, and find how far their main lines can be played.
 
@@ -319,19 +295,19 @@ def load(path: str, rules: Rules | None, komi: float | None = None) -> list[Load
     games: list[LoadedGame] = []
     left_out: list[SgfError] = []
     for record in records:
-        positions, fault = 0, None
+        game = LoadedGame(record, rules, komi)
         try:
-            for _ in record.replay(rules=rules, override_rules=record.rules is None, komi=komi):
-                positions += 1
+            for _ in game.replay():
+                game.positions += 1
         except SgfError as error:
-            fault = error.note.extended("reviewed up to there")
-            if positions < 2:
+            game.fault = error.note.extended("reviewed up to there")
+            if game.positions < 2:
                 left_out.append(error)
                 continue
-        if positions < 2 and record.notes and not record.root.setup:
+        if game.positions < 2 and record.notes and not record.root.setup:
             left_out.append(SgfError(f"no move was understood: {record.notes[0]}"))
             continue
-        games.append(LoadedGame(record, positions, fault))
+        games.append(game)
     if not games:
         raise ReviewError(str(left_out[0]))
     games[0].record.notes += [error.note.extended("this game is left out") for error in left_out]

@@ -241,10 +241,10 @@ class GameRecord:
             self.notes.append(note)
 
     def place_handicap(self) -> None:
-        """Set up the handicap stones on the points of GTP's fixed_handicap. Raises HandicapError."""
+        """Set up the handicap stones on GTP's points beside other set-up stones, or raise HandicapError."""
         points = fixed_handicap(self.handicap, self.board)
         points.sort(key=lambda point: (-self.board.coordinates(point)[1], point))  # the order of the reader of SGF
-        self.root.setup = [(BLACK, point) for point in points]
+        self.root.setup[:0] = [(BLACK, point) for point in points]
 
     def place_missing_handicap(self) -> None:
         """Set up handicap stones that the record leaves out, with a note, unless Black plays them as moves."""
@@ -261,8 +261,8 @@ class GameRecord:
             self._note(f"no handicap stones (AB): left out, {error}")
             return
         # Soon after the start, a handicap stone cannot have been captured.
-        if any(move in points for _, move in moves[:FIRST_MOVES]):
-            self._note(f"no handicap stones (AB) for HA[{self.handicap}]: moves are on their points, left out")
+        if any(point in points for _, point in (*self.root.setup, *moves[:FIRST_MOVES])):
+            self._note(f"no handicap stones (AB) for HA[{self.handicap}]: other stones are on their points, left out")
             return
         self.place_handicap()
         self._note(f"no handicap stones (AB) for HA[{self.handicap}]: placed on the usual points")

@@ -52,7 +52,7 @@ class GoTerminalGame(TerminalGame["GoGame"]):
 
     @property
     def prompt(self) -> str:
-        return f"{shown_color(self.side_to_move)}番" if is_japanese() else format_color(self.side_to_move)
+        return f"{shown_color(self.game.side_to_move)}番" if is_japanese() else format_color(self.game.side_to_move)
 
     def board(self) -> str:
         return draw(self.game, colored=self._colored)
@@ -75,7 +75,7 @@ class GoTerminalGame(TerminalGame["GoGame"]):
         game.play(game.side_to_move, game.board.parse_vertex(unicodedata.normalize("NFKC", text)))
 
     def obey(self, decision: Decision) -> TurnResult:
-        game, color = self.game, self.side_to_move
+        game, color = self.game, self.game.side_to_move
         side = shown_color(color)
         if decision.resign or decision.move is None:
             return TurnResult(tr("{side} resigns.", side=side), self.resigned())
@@ -102,7 +102,7 @@ class GoTerminalGame(TerminalGame["GoGame"]):
         return lines
 
     def resigned(self) -> str:
-        return f"{format_color(opponent(self.side_to_move))}+R"
+        return f"{format_color(opponent(self.game.side_to_move))}+R"
 
     def in_words(self, result: str) -> str:
         """Return an SGF result with a sentence: "B+R, Black wins by resignation"."""

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.review import LETTERS, Opinion, Review, ReviewedMove
+from yomi.engine.reviews.review import LETTERS, Opinion, Review, ReviewedMove
 from yomi.language import ENGLISH, JAPANESE, within
 
 CANDIDATES, LINE_MOVES = 8, 12  # of a position, at most

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import operator
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.default_network import alpha_beta_file, ask_for_tree
-from yomi.engine.mistakes import DEFAULT, WINRATE, Thresholds
+from yomi.engine.mistakes import Thresholds
 from yomi.engine.options import Options
 from yomi.engine.play import MATE
 from yomi.engine.players.request import Request
 from yomi.engine.records import MATE_SCORE, Note, record_score
-from yomi.engine.review import Opinion, Review, ReviewError, candidates_of, carried_back, reviewed_moves
-from yomi.engine.review_scans import (
-    DEFAULT_PLAN,
-    TRIAL_VISITS,
-    Add,
-    Judgement,
-    KnownPositions,
-    Plan,
-    Progress,
-    limit_text,
-    scan_game,
-    speed_of,
-)
+from yomi.engine.reviews.review import Opinion, Review, ReviewError, candidates_of, limited, reviewed_moves
+from yomi.engine.reviews.scans import Add, Judgement, Reviewer, Scan
 from yomi.engine.search.types import MoveReport
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.diagram import draw
@@ -49,16 +37,14 @@ PHASES = (30, 80)  # numbers of the first moves of middle game and endgame: a ro
 FORMS = {".csa": ".csa", ".kif": ".kif"} | dict.fromkeys((".kifu", ".ki2", ".ki2u", ".jkf", ".bod"), ".kifu")
 
 
-@dataclass(slots=True)
-class AnnotatedShogi:
-    """A reviewed game. Implements yomi.engine.review.Annotated."""
-
-    review: Review
+@dataclass(slots=True, kw_only=True)
+class ShogiReview(Review):
     record: GameRecord
-    suffix: str
+    games: Sequence[ShogiGame]  # before each move, and after the last one
+    suffix: str  # of the annotated record
 
     def files(self) -> dict[str, bytes]:
-        annotate(self.record, self.review, japanese=self.suffix != ".csa")
+        annotate(self.record, self, japanese=self.suffix != ".csa")
         try:
             return {self.suffix: to_bytes([self.record], self.suffix)}
         except RecordError:
@@ -67,10 +53,10 @@ class AnnotatedShogi:
             return {".kifu": to_bytes([self.record], ".kifu")}  # a name that Shift JIS does not have
 
     def board(self, turn: int) -> str:
-        return draw(self.record.game(turn), japanese=is_japanese())
+        return draw(self.games[turn], japanese=is_japanese())
 
     def parse(self, turn: int, text: str) -> int:
-        game = self.record.game(turn)
+        game = self.games[turn]
         move = parse_any(text, game.placement, game.last_target, game.is_legal)
         if not game.is_legal(move):
             raise ValueError(tr("{move} is illegal here, expected a legal move such as 7g7f", move=text))
@@ -88,12 +74,28 @@ class Played:
 
 @dataclass(slots=True)
 class LoadedRecord:
+    """A record to review. Implements yomi.engine.reviews.scans.LoadedGame."""
+
     record: GameRecord
     suffix: str  # of the annotated record
+    entering_king: str  # the rule
 
+    @property
+    def positions(self) -> int:
+        return len(self.record.moves) + 1
 
-def _japanese_line(game: ShogiGame, moves: Sequence[int]) -> list[str]:
-    return japanese_line(moves, game.placement, game.last_target)
+    @property
+    def line(self) -> list[int]:
+        return [recorded.move for recorded in self.record.moves]
+
+    def games(self) -> list[ShogiGame]:
+        """Return the game before each move, and after the last one."""
+        game = self.record.game(0, entering_king=self.entering_king)
+        games = [game.copy()]
+        for move in self.line:
+            game.play(move)
+            games.append(game.copy())
+        return games
 
 
 def open_reviewer(options: Options, path: Path) -> ShogiReviewer:
@@ -101,14 +103,14 @@ def open_reviewer(options: Options, path: Path) -> ShogiReviewer:
     return ShogiReviewer(ShogiPlayer(options))
 
 
-class ShogiReviewer:
-    """Implements yomi.engine.review.Reviewer."""
-
+class ShogiReviewer(Reviewer[LoadedRecord]):
     def __init__(self, player: ShogiPlayer) -> None:
         """Review with a player and the limits of its options, without its book."""
+        super().__init__(player.options.with_values({"own_book": False}))
         self.player = player
-        self._options = player.options.with_values({"own_book": False})
         self._is_alpha_beta = alpha_beta_file(player.options, GAME.name) is not None
+        if self._is_alpha_beta:
+            self.unit, self.trial_visits = "nodes", TRIAL_NODES
 
     def read(self, path: str) -> list[LoadedRecord]:
         try:
@@ -119,85 +121,52 @@ class ShogiReviewer:
         except RecordError as error:
             raise ReviewError(str(error)) from None
         suffix = FORMS.get(Path(path).suffix.lower(), ".csa")
-        return [LoadedRecord(record, suffix) for record in records]
+        return [LoadedRecord(record, suffix, self.options.entering_king) for record in records]
 
-    def length(self, loaded: LoadedRecord) -> int:
-        return len(loaded.record.moves) + 1
+    def try_search(self, loaded: LoadedRecord, options: Options) -> int:
+        game = loaded.record.game(len(loaded.line) // 2, entering_king=loaded.entering_king)
+        found = self.player.decide(Request(game, options)).report.visits
+        self.player.clear()
+        return found
 
-    def visits_per_second(self, loaded: LoadedRecord) -> float:
-        # The middle of a game is typical.
-        record = loaded.record
-        game = record.game(len(record.moves) // 2, entering_king=self.player.options.entering_king)
+    def search(self, loaded: LoadedRecord, scan: Scan, add: Add) -> None:
+        games = loaded.games()
+        self.player.new_game(games[0])
+        # Backwards the table of alpha-beta knows what follows, and each search is compared with the search after the
+        # move. Forwards the tree below the played move is kept.
+        for index in sorted(scan.positions, reverse=self._is_alpha_beta):
+            is_last, played = index == loaded.positions - 1, None
+            if self._is_alpha_beta and not is_last:
+                played = Played(loaded.line[index], scan.known.latest(index + 1), scan.thresholds)
+            add(index, self._evaluate(games[index], scan.options, is_last=is_last, played=played))
 
-        def search(options: Options) -> int:
-            # The tree is dropped, so that every measurement starts from nothing.
-            found = self.player.decide(Request(game, options)).report.visits
-            self.player.clear()
-            return found
+    def annotate(self, loaded: LoadedRecord, opinions: list[Opinion]) -> ShogiReview:
+        record, games, notes = loaded.record, loaded.games(), list(loaded.record.notes)
+        if record.variations and loaded.suffix == ".csa":
+            notes.append(Note(f"left out: the variations ({len(record.variations)}), which CSA does not have"))
 
-        first = TRIAL_NODES if self._is_alpha_beta else TRIAL_VISITS
-        return speed_of(search, self._options, first=first)
+        def line_in_japanese(turn: int, moves: Sequence[int]) -> list[str]:
+            return japanese_line(moves, games[turn].placement, games[turn].last_target)
 
-    def review(
-        self, loaded: LoadedRecord, progress: Progress, known: KnownPositions | None = None, plan: Plan = DEFAULT_PLAN
-    ) -> AnnotatedShogi:
-        begin = time.monotonic()
-        record, player = loaded.record, self.player
-        first = record.game(0, entering_king=player.options.entering_king)
-        known = known or KnownPositions()
-        count, notes = len(record.moves) + 1, _notes(loaded)
-
-        def search(positions: Sequence[int], options: Options, add: Add) -> None:
-            wanted, game = set(positions), first.copy()
-            player.new_game(game)
-            if self._is_alpha_beta:
-                search_backwards(sorted(wanted, reverse=True), options, add)
-                return
-            for index, recorded in enumerate((*record.moves, None)):
-                if index in wanted:
-                    add(index, self._evaluate(game, options, is_last=recorded is None))
-                if recorded is not None:
-                    game.play(recorded.move)
-
-        def search_backwards(positions: Sequence[int], options: Options, add: Add) -> None:
-            # The table then knows what follows, and each search can be compared with the search after the move.
-            for index in positions:
-                game = record.game(index, entering_king=player.options.entering_king)
-                if index == count - 1:
-                    add(index, self._evaluate(game, options, is_last=True))
-                    continue
-                scan = known.scan_of(index + 1)
-                after = known.found[scan, index + 1][0] if scan >= 0 else None
-                played = Played(record.moves[index].move, after, plan.thresholds)
-                add(index, self._evaluate(game, options, is_last=False, played=played))
-
-        def annotated() -> AnnotatedShogi:
-            line = [recorded.move for recorded in record.moves]
-            opinions = carried_back([opinion for opinion, _ in known.latest(count)], line)
-            review = Review(
-                game=GAME.name,
-                score=GAME.score,
-                engine=player.description,
-                moves=reviewed_moves(line, opinions, format_usi, PV_MOVES),
-                opinions=opinions,
-                names={BLACK: record.black, WHITE: record.white},
-                result=record.ending,
-                evaluations=known.evaluations,
-                seconds=time.monotonic() - begin,
-                info={"position": format_usi_line(GameRecord(record.initial))},
-                notes=notes,
-                limit=limit_text(player.options, plan, unit="nodes" if self._is_alpha_beta else "visits"),
-                first_position={"sfen": first.sfen()},
-                sides=sides_of(record.initial),
-                phases=PHASES,
-                thresholds=plan.thresholds,
-                format_move=format_usi,
-                japanese_line=lambda turn, moves: _japanese_line(record.game(turn), moves),
-            )
-            return AnnotatedShogi(review, record, loaded.suffix)
-
-        scan_game(count, self._options, plan, known, progress, search, annotated)
-        return annotated()
+        return ShogiReview(
+            game=GAME.name,
+            score=GAME.score,
+            engine=self.player.description,
+            moves=reviewed_moves(loaded.line, opinions, format_usi, PV_MOVES),
+            opinions=opinions,
+            names={BLACK: record.black, WHITE: record.white},
+            result=record.ending,
+            info={"position": format_usi_line(GameRecord(record.initial))},
+            notes=notes,
+            first_position={"sfen": games[0].sfen()},
+            sides=sides_of(record.initial),
+            phases=PHASES,
+            format_move=format_usi,
+            japanese_line=line_in_japanese,
+            record=record,
+            games=games,
+            suffix=loaded.suffix,
+        )
 
     def close(self) -> None:
         self.player.close()
@@ -267,7 +236,7 @@ class ShogiReviewer:
         assert best is not None
         if best != played.move:
             search(1.0, (best, played.move), (), depth)
-            if _is_unclear(opinion, played):
+            if is_unclear(opinion, played):
                 search(1.0, (best, played.move), (), None)
         search(OTHER_SHARE, None, tuple({best, played.move}), depth)
         return opinion, evaluations
@@ -301,19 +270,19 @@ def _part_of(options: Options, share: float) -> Options:
     return options.with_values({**counts, "seconds": options.seconds and share * options.seconds})
 
 
-def _is_unclear(opinion: Opinion, played: Played) -> bool:
+def is_unclear(opinion: Opinion, played: Played) -> bool:
     """Whether a move may be a mistake, unless both searches agree that it is a bad one."""
-    after = opinion if played.after is None else played.after
-    thresholds = played.thresholds if played.thresholds.unit == WINRATE else DEFAULT
-    least = thresholds.losses[0] / 100.0
     if opinion.played_winrate is None:
         return False
-    losses = [opinion.winrate - winrate for winrate in (opinion.played_winrate, after.winrate_for(opinion.color))]
+    after, color = opinion if played.after is None else played.after, opinion.color
+    values = ((opinion.played_winrate, opinion.played_score), (after.winrate_for(color), after.score_for(color)))
+    best = limited(opinion.score or 0.0, GAME.score.mean_limit)
+    losses = [
+        played.thresholds.loss(
+            opinion.winrate - winrate, best - limited(score or 0.0, GAME.score.mean_limit), GAME.score
+        )
+        or 0.0
+        for winrate, score in values
+    ]
+    least = played.thresholds.losses[0]
     return max(losses) >= 0.8 * least and min(losses) < CLEAR * least
-
-
-def _notes(loaded: LoadedRecord) -> list[Note]:
-    notes = list(loaded.record.notes)
-    if loaded.record.variations and loaded.suffix == ".csa":
-        notes.append(Note(f"left out: the variations ({len(loaded.record.variations)}), which CSA does not have"))
-    return notes

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from yomi.engine.color import BLACK
 from yomi.engine.mistakes import JAPANESE
-from yomi.engine.review import MARK, ONLY, SURPRISING, Review, ReviewedMove, reviewed_by
+from yomi.engine.reviews.review import MARK, ONLY, SURPRISING, Review, ReviewedMove, reviewed_by
 from yomi.engine.shogi.notation import csa_line, japanese_line
 from yomi.engine.shogi.placement import Placement, target_of
 from yomi.engine.shogi.records.japanese import csa_pv, japanese_pv

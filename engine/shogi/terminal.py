@@ -57,7 +57,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
 
     @property
     def prompt(self) -> str:
-        return tr("{side} {ply}", side=self.sides[self.side_to_move], ply=self.game.ply + 1)
+        return tr("{side} {ply}", side=self.sides[self.game.side_to_move], ply=self.game.ply + 1)
 
     def board(self) -> str:
         sides = self.sides if is_japanese() else None
@@ -92,7 +92,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         game.play(move)
 
     def obey(self, decision: Decision) -> TurnResult:
-        game, name = self.game, self.sides[self.side_to_move]
+        game, name = self.game, self.sides[self.game.side_to_move]
         if decision.win:
             self._ending = "KACHI"
             return TurnResult(tr("{side} declares the win.", side=name), self._won(game.side_to_move))
@@ -112,7 +112,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         return [tr(HINT_HEAD), *found] if found else [self._name(decision.move)]
 
     def score(self) -> str:
-        decision, side = self.search(), self.side_to_move
+        decision, side = self.search(), self.game.side_to_move
         if decision.win:
             return tr("{side} can declare the win", side=self.sides[side])
         if not decision.report.moves:
@@ -134,7 +134,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
 
     def resigned(self) -> str:
         self._ending = "TORYO"
-        winner = self.sides[opponent(self.side_to_move)]
+        winner = self.sides[opponent(self.game.side_to_move)]
         return tr("{side} wins by resignation", side=winner)
 
     def command(self, word: str, rest: str) -> TurnResult | None:

@@ -29,7 +29,6 @@ from yomi.bench.choices import ChoicesError, Sayings
 from yomi.bench.levels import LevelsError, read_pairings
 from yomi.engine.cli import learn, match_settings, net
 from yomi.engine.cli.parser import CliError
-from yomi.engine.cli.review_parts import done, merge, results
 from yomi.engine.clients.spec import SpecError, parse_spec_table
 from yomi.engine.clusters.jobs import JobError, Part, Run, Task, begin_run, read_run
 from yomi.engine.color import BLACK, WHITE
@@ -51,6 +50,7 @@ from yomi.engine.matches.schedule import load_openings
 from yomi.engine.options import OptionError, Options, read_config
 from yomi.engine.players import precision, setup
 from yomi.engine.registry import GAMES
+from yomi.engine.reviews.shares import done, merge, results
 from yomi.engine.servers.settings import PasswordError, SettingsError, from_file, read_settings
 from yomi.engine.shogi.book import BookError, BookMove, open_book
 from yomi.engine.shogi.datasets import played

@@ -19,13 +19,14 @@ import pytest
 from tests.fakes.units import FakeUnitPool
 from tests.process.match_process import ROOT, command, scripted
 from tests.unit.test_go_dataset import random_record
-from yomi.engine.cli import cluster_flags, review_units
+from yomi.engine.cli import cluster_flags
 from yomi.engine.cli.main import build, main
 from yomi.engine.clusters.jobs import RUN_NAME, read_run
 from yomi.engine.datasets import shards as shard_units
 from yomi.engine.default_network import named_file
 from yomi.engine.matches import units as match_units
 from yomi.engine.matches.results import JOURNAL_NAME, read_journal
+from yomi.engine.reviews import shares
 
 pytestmark = pytest.mark.slow
 
@@ -287,7 +288,7 @@ def actors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let commands with --cluster work on actors in this process, some of which are lost."""
     monkeypatch.setattr(FakeUnitPool, "made", [], raising=False)
     monkeypatch.setattr(cluster_flags, "require_package", lambda package, use: None)
-    for module in (match_units, shard_units, review_units):
+    for module in (match_units, shard_units, shares):
         monkeypatch.setattr(module, "UnitPool", FakeUnitPool)
     yield
     assert len(FakeUnitPool.made) == 1

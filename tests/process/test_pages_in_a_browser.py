@@ -24,7 +24,7 @@ from yomi.engine.go.points import PASS, Board, square
 from yomi.engine.learning.journal import NAME
 from yomi.engine.learning.page import LATEST, PAGE, plain_data, write_comparison, write_page, write_runs
 from yomi.engine.pages.review import review_page
-from yomi.engine.review import Candidate, Opinion, Review, reviewed_moves
+from yomi.engine.reviews.review import Candidate, Opinion, Review, reviewed_moves
 from yomi.engine.shogi.descriptor import GAME as SHOGI
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi

@@ -14,16 +14,16 @@ from tests.fakes.shogi_player import FakeShogiPlayer
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.game import Game
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.review import AnnotatedGo, GoReviewer
+from yomi.engine.go.review import GoReview, GoReviewer
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.review import (
+from yomi.engine.reviews.review import (
     Candidate,
     Opinion,
     ReviewedMove,
     reviewed_moves,
 )
-from yomi.engine.review_scans import (
+from yomi.engine.reviews.scans import (
     Progress,
 )
 from yomi.engine.shogi.review import ShogiReviewer
@@ -63,14 +63,14 @@ def reviewed(before: Opinion, after: Opinion, move: int = 1) -> ReviewedMove:
     return ReviewedMove(1, before.color, move, "a", "b", ("b", "c"), before, after)
 
 
-def go_review(text: str, tmp_path: Path) -> AnnotatedGo:
+def go_review(text: str, tmp_path: Path) -> GoReview:
     path = tmp_path / "game.sgf"
     path.write_text(text)
     reviewer = GoReviewer([SteadyPlayer(), SteadyPlayer()], Options(size=5, visits=16))
     (record,) = reviewer.read(str(path))
     ticks = Ticks()
     annotated = reviewer.review(record, ticks)
-    assert ticks.count == reviewer.length(record)
+    assert ticks.count == record.positions
     return annotated
 
 
@@ -84,10 +84,10 @@ def shogi_review(path: Path) -> Any:
     return reviewer.review(loaded, Progress())
 
 
-def judged_game(tmp_path: Path) -> AnnotatedGo:
+def judged_game(tmp_path: Path) -> GoReview:
     """Return a game whose second move is a mistake; White had two good moves, and Black did not punish it."""
     annotated = go_review("(;GM[1]SZ[5]KM[6.5];B[cc];W[bb];B[dd]TE[2];W[aa])", tmp_path)
-    board, review = annotated.record.board, annotated.review
+    board, review = annotated.record.board, annotated
     c4, d4, b4, e5, a5 = (board.parse_vertex(text) for text in ("C4", "D4", "B4", "E5", "A5"))
     candidates = (
         Candidate(c4, 60, 0.4, 0.5, 0.0, (c4, d4)),

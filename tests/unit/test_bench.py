@@ -18,7 +18,7 @@ import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.process.match_process import scripted
-from yomi.bench import cli, measure, nps, parts, selfplay
+from yomi.bench import cli, handoff, measure, nps, parts, selfplay
 from yomi.bench.cli import main
 from yomi.bench.nps import SUMMARIES, close_rivals, column, open_rivals, percent, visits_of
 from yomi.engine.cli.main import main as yomi
@@ -56,6 +56,14 @@ def test_subjects() -> None:
     subject = shogi_subject(shogi_spec(1, 1), 3)
     assert subject.spec.planes_shape == (45, 9, 9)
     assert {(int(game.position["form"]), int(game.position["mate_depth"])) for game in subject.games} == {(1, 3)}
+
+
+def test_a_simulated_gpu_computes_one_batch_at_a_time() -> None:
+    rows = handoff.run([go_subject(5), shogi_subject()], 4, 1.0, 1, 2, 0.05)
+    assert {row["game"] for row in rows} == {"5x5", "shogi"}
+    for row in rows:
+        assert 0.0 < row["share"] <= 1.05, "no more batches than one each millisecond"
+        assert 1.0 <= row["rows_per_batch"] <= 4.0
 
 
 def test_the_tree_is_measured_for_both_games() -> None:

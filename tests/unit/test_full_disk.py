@@ -23,9 +23,6 @@ ALLOWED = {
     "engine/cli/main.py: drop_stdout": "the null device",
     "engine/cli/main.py: open_closed": "the null device",
     "engine/cli/output.py: LogFile": "a log of lines for people",
-    "engine/cli/review_parts.py: ReviewShare.__init__": "a journal for append_object",
-    "engine/cli/review_parts.py: merge": "a journal for append_object",
-    "engine/cli/review_progress.py: ReviewJournal.append": "a journal for append_object",
     "engine/cli/selfplay.py: _append": "rows for append_whole",
     "engine/cli/train.py: _note_start": "a journal for append_object",
     "engine/datasets/shards.py: to_files": "to memory",
@@ -39,6 +36,9 @@ ALLOWED = {
     "engine/learning/store.py: Store.keep_network": "a whole file gets another name",
     "engine/learning/store.py: Store.tidy": "a whole shard gets another name",
     "engine/learning/store.py: _set_aside": "a whole file gets another name",
+    "engine/reviews/progress.py: ReviewJournal._append": "a journal for append_object",
+    "engine/reviews/shares.py: ReviewShare.__init__": "a journal for append_object",
+    "engine/reviews/shares.py: merge": "a journal for append_object",
     "engine/matches/results.py: MatchJournal.__init__": "a journal for append_object",
     "engine/matches/results.py: write_journal": "a journal for append_object",
     "engine/pictures.py: picture": "to memory",
@@ -246,7 +246,11 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(
     def work(*_: object, **__: object) -> None:
         raise AssertionError("the work has begun")
 
-    for name in ("native.precompile.compile_names", "engine.cli.review.Reviewers", "engine.cli.selfplay.open_series"):
+    for name in (
+        "native.precompile.compile_names",
+        "engine.reviews.run.Reviewers.review",
+        "engine.cli.selfplay.open_series",
+    ):
         monkeypatch.setattr(f"yomi.{name}", work)
     out, record = tmp_path / "file", tmp_path / "a.sgf"
     out.write_text("no folder")

@@ -11,7 +11,7 @@ from yomi.engine.go.points import square
 from yomi.engine.go.record_files import each_record
 from yomi.engine.go.review import load
 from yomi.engine.go.sgf import GameRecord
-from yomi.engine.review import ReviewError
+from yomi.engine.reviews.review import ReviewError
 from yomi.native.go.board import PASS
 
 # Black owns the left four columns and the points a5 to a9 of a 9x9 board. White has passed first.
@@ -113,6 +113,8 @@ def test_given_rules_are_not_guessed(tmp_path: Path) -> None:
         ("(;HA[2];W[dp];B[qd])", ""),  # played on the points
         ("(;HA[1];W[dp];B[qd])", ""),
         ("(;HA[12];W[qf];B[qn])", ""),  # no usual points
+        ("(;HA[2]AW[qf][cf];W[qn])", "D4 Q16"),  # beside stones of White
+        ("(;HA[2]AW[dp];W[qn])", ""),  # which may be on the points
     ],
 )
 def test_handicap_stones_that_are_left_out(text: str, stones: str) -> None:
@@ -125,6 +127,7 @@ def test_handicap_stones_that_are_left_out(text: str, stones: str) -> None:
     assert any("usual points" in note for note in notes) == has_stones
     if has_stones:
         assert game.side_to_move == 2
+    assert [game.color_at(square(19).point(2, 5))] == ([2] if "AW[qf][cf]" in text else [0]), "set-up stones stay"
 
 
 def test_illegal_moves_that_are_played_get_a_note() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from tests.looping import looped
 from yomi import __version__
-from yomi.engine.cli import review_parts
 from yomi.engine.clusters.jobs import (
     RUN_NAME,
     JobError,
@@ -26,6 +25,7 @@ from yomi.engine.clusters.jobs import (
     ranges,
     read_run,
 )
+from yomi.engine.reviews import shares
 from yomi.nets.files import copy_file
 
 START = Start("0.2.0", {"host": "a", "cpu": "b", "cores": 2}, 1.0, 0)
@@ -153,7 +153,7 @@ def test_a_part_of_a_review_that_contradicts_itself_is_refused(tmp_path: Path) -
     ):
         (tmp_path / "records.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
         with pytest.raises(JobError, match=message):
-            review_parts.done(tmp_path, run, {})
+            shares.done(tmp_path, run, {})
 
 
 def test_a_part_leads_nowhere_else(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from yomi import language
 from yomi.engine import screen
 from yomi.engine.cli import main as command_line
 from yomi.engine.cli.main import main
-from yomi.engine.review import shown_limit
+from yomi.engine.reviews.review import shown_limit
 
 ROOT = Path(__file__).parents[2]
 JAPANESE = re.compile("[぀-ヿ一-鿿]")

@@ -11,7 +11,7 @@ import numpy as np
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.pages.review import CANDIDATES, index_cells, index_page, page_data, review_page
-from yomi.engine.review import Candidate, Opinion, Review, ownership_letters, reviewed_moves
+from yomi.engine.reviews.review import Candidate, Opinion, Review, ownership_letters, reviewed_moves
 from yomi.engine.shogi.descriptor import GAME as SHOGI
 
 NASTY = "</script><script>alert(1)</script><!--"

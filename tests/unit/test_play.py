@@ -302,11 +302,11 @@ def test_a_level_gets_nothing_of_a_hint_in_go() -> None:
     game = GoTerminalGame(player, new_game(player.options), {"visits": 300})
     try:
         game.play(game.hint()[1].split()[3])
-        assert ", 4 visits, " in game.take_turn().text
+        assert ", 4 visits, " in game.obey(game.player.choose(game.game)).text
         game.score()
         assert player.search.root_visits == 0
     finally:
-        game.close()
+        game.player.close()
 
 
 def test_a_level_gets_nothing_of_a_hint_in_shogi() -> None:
@@ -317,17 +317,19 @@ def test_a_level_gets_nothing_of_a_hint_in_shogi() -> None:
     game = ShogiTerminalGame(player, ShogiGame(), advice={"visits": 300})
     try:
         game.play(game.hint()[1].split()[1])
-        assert re.search(r"^White \w+: White's winrate [\d.]+%, 4 playouts, ", game.take_turn().text)
+        text = game.obey(game.player.choose(game.game)).text
+        assert re.search(r"^White \w+: White's winrate [\d.]+%, 4 playouts, ", text)
         assert player.search.root_visits == 4
     finally:
-        game.close()
+        game.player.close()
 
 
 def test_alpha_beta_searches_nodes() -> None:
     options = Options.for_game("shogi")
     language.choose(language.JAPANESE)
     try:
-        text = ShogiTerminalGame(FakeShogiPlayer(options), ShogiGame()).take_turn().text
+        game = ShogiTerminalGame(FakeShogiPlayer(options), ShogiGame())
+        text = game.obey(game.player.choose(game.game)).text
     finally:
         language.choose(language.ENGLISH)
     assert re.fullmatch(r"▲\S+: 先手の勝率 75.0%、\d+ ノード、[\d.]+秒", text)

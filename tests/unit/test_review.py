@@ -23,7 +23,7 @@ from yomi.engine.go.review import GoReviewer, are_mirrored
 from yomi.engine.mistakes import Thresholds, ThresholdsError
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.registry import GO, SHOGI
-from yomi.engine.review import (
+from yomi.engine.reviews.review import (
     MARK,
     Candidate,
     Opinion,
@@ -33,7 +33,7 @@ from yomi.engine.review import (
     reviewed_moves,
     with_noise,
 )
-from yomi.engine.review_text import table
+from yomi.engine.reviews.text import table
 from yomi.engine.shogi.review import ShogiReviewer
 
 # -- what a move lost ----------------------------------------------------------------------------------------------
@@ -71,6 +71,9 @@ def test_a_loss_needs_both_searches_or_exceeds_the_noise() -> None:
     assert compared(0.7, 0.58, 0.1).winrate_loss == 0.0
     assert compared(0.5, 0.58, 0.1).winrate_after == pytest.approx(0.58)
     assert compared(0.7, 0.58, 0.1).winrate_after == pytest.approx(0.7)
+    assert compared(0.58, 0.2, 0.1).winrate_after == pytest.approx(0.3), "fits the loss"
+    rows = table(Review("shogi", SHOGI.score, "fake", [compared(0.58, 0.2, 0.1)], []), 1).splitlines()
+    assert rows[2].split()[2:] == ["blunder", "30.0%", "90", "60.0%", "30.0%", "b", "c"]
     assert compared(0.5, 0.58, 0.1).score_loss == 90.0
     assert compared(0.5, 0.58, 0.1).limited_loss(60.0) == 50.0
 

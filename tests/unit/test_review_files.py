@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import yomi
 from tests.contract.networks import write_small_network
 from tests.fakes.player import FakePlayer
 from tests.unit.reviews import CSA, SGF, fake_reviewers, make_folder
 from yomi.engine.cli import review
 from yomi.engine.cli.main import main
-from yomi.engine.cli.review_progress import ReviewJournal
 from yomi.engine.color import BLACK
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.game import Game
@@ -23,11 +23,12 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.review import only_size
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.review import (
+from yomi.engine.reviews.progress import ReviewJournal
+from yomi.engine.reviews.review import (
     Candidate,
     Opinion,
 )
-from yomi.engine.review_scans import (
+from yomi.engine.reviews.scans import (
     FULL,
 )
 from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
@@ -45,6 +46,31 @@ def test_records_of_one_name_keep_their_reviews(tmp_path: Path, monkeypatch: pyt
     assert main(["analyze", *map(str, paths), "--out", str(out), "--visits", "16"]) == 0
     names = ["game.sgf-2.yomi.sgf", "game.sgf-3.yomi.sgf", "game.sgf.yomi.sgf", "game.yomi.sgf"]
     assert sorted(path.name for path in out.iterdir()) == names
+
+
+def test_a_review_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    fake_reviewers(monkeypatch)
+    paths = [tmp_path / "two.sgf", tmp_path / "a.csa", tmp_path / "broken.sgf"]
+    for path, text in zip(paths, (SGF + SGF, CSA, "(;GM[2])"), strict=True):
+        path.write_text(text)
+    first, second = yomi.review(paths[0], visits=16, thresholds="1,2,3points")
+    assert [move.text for move in first.moves] == ["C3", "B4", "D2"]
+    assert first.files()[".sgf"] == second.files()[".sgf"]
+    assert first.facts() == "rules chinese, komi 6.5, thresholds 1,2,3points, 16 visits a position, yomi (fake)"
+    (shogi,) = yomi.review(str(paths[1]))
+    assert shogi.limit == "100,000 nodes"
+    assert isinstance(shogi, yomi.Review)
+    for path, options, text in (
+        (paths[2], {}, "GM is 2"),
+        (tmp_path / "none", {}, "cannot read"),
+        (paths[0], {"vists": 3}, "did you mean visits"),
+        (paths[0], {"thresholds": "3"}, "expected three rising numbers"),
+        (paths[1], {"thresholds": "1,2,3points"}, "expected % or cp"),
+        (paths[0], {"quick": -1}, "quick -1 found, expected an integer of at least 0"),
+    ):
+        with pytest.raises(yomi.Error, match=text):
+            yomi.review(path, **options)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_folder_with_a_broken_record(

@@ -42,10 +42,11 @@ from yomi.engine.go.review import GoReviewer
 from yomi.engine.go.reviewed_record import annotate
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import to_sgf
+from yomi.engine.mistakes import DEFAULT, Thresholds
 from yomi.engine.options import Options
 from yomi.engine.pages.review import page_data
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.review import (
+from yomi.engine.reviews.review import (
     MARK,
     Candidate,
     Opinion,
@@ -54,14 +55,15 @@ from yomi.engine.review import (
     reviewed_moves,
     short_engine,
 )
-from yomi.engine.review_scans import (
+from yomi.engine.reviews.scans import (
     Progress,
 )
-from yomi.engine.review_text import table
+from yomi.engine.reviews.text import table
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.engine.shogi.records.files import read_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove
+from yomi.engine.shogi.review import Played, is_unclear
 
 # -- Go ------------------------------------------------------------------------------------------------------------
 
@@ -85,16 +87,16 @@ def test_a_board_that_is_not_square(tmp_path: Path) -> None:
     record = read_sgf(annotated.files()[".sgf"].decode())
     assert str(record.board) == "7x5"
     assert [record.board.vertex(node.move[1]) for node in record.line() if node.move] == ["E5", "G4", "B1"]
-    data = annotated.review.to_json()
+    data = annotated.to_json()
     assert data["size"] == "7x5"
-    assert annotated.review.first_position["width"] == 7
-    assert annotated.review.first_position["height"] == 5
+    assert annotated.first_position["width"] == 7
+    assert annotated.first_position["height"] == 5
 
 
 def test_a_game_of_go_is_reviewed_up_to_a_move_that_cannot_be_played(tmp_path: Path) -> None:
     annotated = go_review("(;SZ[5]KM[7.5];B[cc];W[bb];B[cc]C[again];W[dd])", tmp_path)
-    assert [move.text for move in annotated.review.moves] == ["C3", "B4"]
-    (note,) = annotated.review.notes
+    assert [move.text for move in annotated.moves] == ["C3", "B4"]
+    (note,) = annotated.notes
     assert str(note) == "move 3 of the record: illegal move B C3: occupied: reviewed up to there"
     nodes = list(read_sgf(annotated.files()[".sgf"].decode()).line())
     assert len(nodes) == 5
@@ -117,8 +119,8 @@ def test_a_game_of_shogi_is_reviewed_up_to_a_move_that_cannot_be_played(
     path = tmp_path / name
     path.write_text(text)
     annotated = shogi_review(path)
-    assert len(annotated.review.moves) == 1
-    texts = [str(note) for note in annotated.review.notes]
+    assert len(annotated.moves) == 1
+    texts = [str(note) for note in annotated.notes]
     assert any(fault in text and text.endswith("; the game is read up to there") for text in texts)
     assert annotated.files()
 
@@ -129,7 +131,7 @@ def test_dead_stones_are_taken_off_where_players_agree_on_them(
 ) -> None:
     monkeypatch.setattr("yomi.engine.go.review.dead_stones", lambda game, owners: {square(5).parse_vertex("A5")})
     annotated = go_review(f"(;GM[1]SZ[5]KM[0]RU[{rules}];B[cc];W[aa];B[];W[])", tmp_path)
-    review = annotated.review
+    review = annotated
     assert review.opinions[-1].score_for(BLACK) == score
     kept = dataclasses.replace(review.opinions[-1], winrate=1.0 - review.opinions[-2].winrate, score=40.0)
     last = dataclasses.replace(review.moves[-1], after=kept, before=dataclasses.replace(review.opinions[-2], best=0))
@@ -144,10 +146,10 @@ def test_a_second_review_replaces_the_first(tmp_path: Path) -> None:
 
 def test_mistakes_get_a_variation_and_a_mark(tmp_path: Path) -> None:
     annotated = go_review(SGF, tmp_path)
-    move = annotated.review.moves[1]
+    move = annotated.moves[1]
     bad = Opinion(BLACK, 0.9, 5.0, best=move.before.best, visits=16)
     assert move.before.best is not None
-    annotated.review.moves[1] = ReviewedMove(
+    annotated.moves[1] = ReviewedMove(
         2, WHITE, move.move, "B4", "C4", ("C4",), Opinion(WHITE, 0.5, 0.0, best=99, pv=move.before.pv), bad
     )
     data = annotated.files()[".sgf"]
@@ -183,24 +185,24 @@ def test_a_mistake_gets_other_moves_and_its_refutation(tmp_path: Path) -> None:
     assert reply.other["TE"] == ["2"], "the user's mark stays"
     assert len(list(Sgf_game.from_bytes(data).get_main_sequence())) == 5, "the game has no more moves"
     once = read_sgf(data)
-    annotate(once, annotated.review)
+    annotate(once, annotated)
     assert once.to_sgf().encode() == data, "a second review changes nothing"
 
 
 def test_only_moves_and_surprising_moves_are_marked(tmp_path: Path) -> None:
     annotated = judged_game(tmp_path)
-    after = annotated.review.opinions[2]
-    played = dataclasses.replace(annotated.review.moves[2], move=after.best or 0)
-    assert annotated.review.verdict_of(played) == "only move"
+    after = annotated.opinions[2]
+    played = dataclasses.replace(annotated.moves[2], move=after.best or 0)
+    assert annotated.verdict_of(played) == "only move"
     close = dataclasses.replace(after.candidates[1], winrate=0.69, score=3.9)
     before = dataclasses.replace(after, candidates=(after.candidates[0], close))
     played = dataclasses.replace(played, before=before)
-    assert annotated.review.verdict_of(played) == "surprising move"
-    assert annotated.review.verdict_of(dataclasses.replace(played, before=dataclasses.replace(before, visits=9))) == ""
-    annotated.review.moves[2] = played
+    assert annotated.verdict_of(played) == "surprising move"
+    assert annotated.verdict_of(dataclasses.replace(played, before=dataclasses.replace(before, visits=9))) == ""
+    annotated.moves[2] = played
     data = annotated.files()[".sgf"].replace(b"TE[2]", b"")
     record = read_sgf(data)
-    annotate(record, annotated.review)
+    annotate(record, annotated)
     answer = list(record.line())[3]
     assert (answer.other["IT"], "TE" in answer.other) == ([""], False)
     assert answer.comment.startswith(f"{MARK}surprising move; ")
@@ -226,8 +228,8 @@ def test_katrain_and_lizzieyzy_find_their_analyses(tmp_path: Path) -> None:
 
 def test_a_first_move_in_the_root(tmp_path: Path) -> None:
     annotated = go_review("(;GM[1]SZ[5]KM[7]B[cc]C[mine];W[bb];B[dd])", tmp_path)
-    colors = [move.color for move in annotated.review.moves]
-    annotated.review.moves[0] = reviewed(opinion(BLACK, 0.7, 3.0, best=2), opinion(WHITE, 0.5, 0.25))
+    colors = [move.color for move in annotated.moves]
+    annotated.moves[0] = reviewed(opinion(BLACK, 0.7, 3.0, best=2), opinion(WHITE, 0.5, 0.25))
     text = annotated.files()[".sgf"].decode()
     nodes = list(read_sgf(text).line())
     assert colors == [BLACK, WHITE, BLACK]
@@ -248,8 +250,8 @@ def test_a_record_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_setup_handicap_and_the_end_of_a_game(tmp_path: Path) -> None:
     annotated = go_review("(;SZ[5]HA[2]AB[bb][dd];W[cc];B[cd];W[];B[])", tmp_path)
-    assert [move.color for move in annotated.review.moves] == [WHITE, BLACK, WHITE, BLACK]
-    last = annotated.review.opinions[-1]
+    assert [move.color for move in annotated.moves] == [WHITE, BLACK, WHITE, BLACK]
+    last = annotated.opinions[-1]
     assert last.winrate in (0.0, 1.0)
     assert last.best is None
 
@@ -258,14 +260,14 @@ def test_a_game_without_result_is_nobodys(tmp_path: Path) -> None:
     game, tops = three_kos(PRESETS["japanese"])
     for _ in range(2):
         take_kos_once_around(game, tops)
-    last = go_review(to_sgf(game), tmp_path).review.opinions[-1]
+    last = go_review(to_sgf(game), tmp_path).opinions[-1]
     assert (last.winrate, last.score, last.visits) == (0.5, 0.0, 0)
 
 
 def test_unknown_rules_are_told(tmp_path: Path) -> None:
     annotated = go_review(SGF.replace("Chinese", "Klingon"), tmp_path)
-    assert [str(note) for note in annotated.review.notes] == ["unknown rules 'Klingon': reviewed under tromp-taylor"]
-    assert annotated.review.info["rules"] == "tromp-taylor"
+    assert [str(note) for note in annotated.notes] == ["unknown rules 'Klingon': reviewed under tromp-taylor"]
+    assert annotated.info["rules"] == "tromp-taylor"
 
 
 # -- shogi ---------------------------------------------------------------------------------------------------------
@@ -319,7 +321,7 @@ def test_variations_of_a_record_are_not_lost_in_silence(tmp_path: Path) -> None:
         path = tmp_path / f"game{suffix}"
         path.write_text(text)
         annotated = shogi_review(path)
-        assert [str(note) for note in annotated.review.notes] == lost
+        assert [str(note) for note in annotated.notes] == lost
     path = tmp_path / "game.kif"
     (record,) = read_records(shogi_review(path).files()[".kif"])
     own = [each for each in record.variations if MARK not in each.moves[0].comment]
@@ -332,7 +334,7 @@ def test_the_sides_of_a_handicap_game(tmp_path: Path) -> None:
     names = "先手：糸谷\n後手：深浦\n"
     moves = "   1 ３四歩(33)\n   2 ７六歩(77)\n"
     path.write_text(f"手合割：香落ち\n{names}{moves}", encoding="utf-8")
-    review = shogi_review(path).review
+    review = shogi_review(path)
     language.choose(language.JAPANESE)
     try:
         text = f"{review.heading()}\n{table(review, 3)}"
@@ -377,15 +379,15 @@ def judged_kif(tmp_path: Path) -> bytes:
     good = tuple(Candidate(move, 50, 0.4, 0.5 - 0.01 * n, -10.0 * n, (move,)) for n, move in enumerate(moves))
     answer = tuple(map(parse_usi, ("8h2b+", "3a2b", "B*5e")))
     opinions = [
-        Opinion(BLACK, 0.5, 0.0, annotated.review.moves[0].move),
+        Opinion(BLACK, 0.5, 0.0, annotated.moves[0].move),
         Opinion(WHITE, 0.5, 0.0, moves[0], (moves[0],), visits=150, candidates=good),
         Opinion(BLACK, 0.8, 600.0, answer[0], answer, visits=90, mate=7),
         Opinion(WHITE, 0.2, -600.0, moves[0], (moves[0],)),
         Opinion(BLACK, 0.8, 600.0),
     ]
-    played = [move.move for move in annotated.review.moves]
-    annotated.review.opinions[:] = opinions
-    annotated.review.moves[:] = reviewed_moves(played, opinions, format_usi, 8)
+    played = [move.move for move in annotated.moves]
+    annotated.opinions[:] = opinions
+    annotated.moves[:] = reviewed_moves(played, opinions, format_usi, 8)
     return annotated.files()[".kif"]
 
 
@@ -449,14 +451,24 @@ def test_alpha_beta_values_the_played_move_beside_the_best(tmp_path: Path) -> No
     assert requests[5].allow == (best, played), "in one search, of one line each"
     assert reply in (requests[2].allow or ())
     assert set(requests[6].avoid) == {best, played}
-    (first, _) = annotated.review.moves
+    (first, _) = annotated.moves
     assert first.before.played_winrate == 0.625
+
+
+def test_thresholds_in_centipawns_decide_which_moves_are_searched_deeper() -> None:
+    found = Opinion(BLACK, 0.98, 2300.0, best=2, played_winrate=0.97, played_score=1900.0)
+    worse = dataclasses.replace(found, score=1500.0, played_winrate=0.95, played_score=1200.0)
+    thresholds = Thresholds.parse("200,400,800cp")
+    assert not is_unclear(worse, Played(1, None, DEFAULT)), "3% of winrate"
+    assert is_unclear(worse, Played(1, None, thresholds))
+    assert not is_unclear(found, Played(1, None, thresholds)), "centipawns count up to 2000"
+    assert not is_unclear(worse, Played(1, Opinion(WHITE, 0.1, -900.0), Thresholds.parse("100,200,300cp"))), "clear"
 
 
 def test_a_mated_side_and_a_forced_move(tmp_path: Path) -> None:
     path = tmp_path / "mate.sfen"
     path.write_text("sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1 moves G*5b\n")
-    review = shogi_review(path).review
+    review = shogi_review(path)
     assert review.opinions[-1].mate == 0
     assert review.opinions[-1].winrate == 0.0
     assert review.moves[0].winrate_after == 1.0
@@ -486,7 +498,7 @@ def test_every_position_is_judged_once_whoever_is_slow(tmp_path: Path) -> None:
                 done.set()
 
     ticks = Waiting()
-    review = reviewer.review(record, ticks).review
+    review = reviewer.review(record, ticks)
     assert ticks.count == len(review.opinions) == 9
     assert [opinion.color for opinion in review.opinions] == [BLACK, WHITE] * 4 + [BLACK]
     lengths = [len(task.game.moves) for task in quick.requests]

@@ -18,8 +18,7 @@ from tests.unit.reviews import CSA, SGF, Ticks, fake_reviewers, judged_game, mak
 from yomi import language
 from yomi.engine.cli.bars import Bar
 from yomi.engine.cli.main import main
-from yomi.engine.cli.quiz import ask_problems, judge
-from yomi.engine.cli.review_progress import count_positions, estimate, full_time
+from yomi.engine.cli.review import ask_problems, judge
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.default_network import ask_for_alpha_beta
 from yomi.engine.go.game import GoGame
@@ -28,10 +27,11 @@ from yomi.engine.mistakes import Thresholds
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.registry import GAMES, SHOGI
-from yomi.engine.review import (
+from yomi.engine.reviews.progress import count_positions, estimate, full_time
+from yomi.engine.reviews.review import (
     ReviewError,
 )
-from yomi.engine.review_scans import (
+from yomi.engine.reviews.scans import (
     FIRST,
     FULL,
     SHORT,
@@ -87,7 +87,7 @@ def test_only_unclear_positions_are_searched_again(visits: int, tmp_path: Path) 
     reviewer = GoReviewer([player], player.options)  # type: ignore[list-item]
     (record,) = reviewer.read(str(path))
     scans, known = Scans(), KnownPositions()
-    review = reviewer.review(record, scans, known, Plan(first_visits=10)).review
+    review = reviewer.review(record, scans, known, Plan(first_visits=10))
     # With 10 visits the sixth move looks like a mistake. More visits show that it was the fourth.
     has_short = visits == 120
     assert scans.scans[:2] == [(FIRST, 11), (SHORT if has_short else FULL, 2)]
@@ -121,7 +121,7 @@ def test_a_lead_that_jumps_between_an_atari_and_its_answer_is_no_mistake(tmp_pat
 
     player = Jumping(Options(size=5, visits=50))
     reviewer = GoReviewer([player], player.options)  # type: ignore[list-item]
-    review = reviewer.review(reviewer.read(str(path))[0], Progress()).review
+    review = reviewer.review(reviewer.read(str(path))[0], Progress())
     assert [opinion.score_for(BLACK) for opinion in review.opinions] == [4.0, 4.2, 4.2, 4.2]
     assert [review.class_of(move) for move in review.moves] == ["", "", ""]
 
@@ -237,13 +237,10 @@ class Timed:
     def __init__(self, speed: float) -> None:
         self.speed = speed
 
-    def read(self, path: str) -> list[str]:
+    def read(self, path: str) -> list[SimpleNamespace]:
         if "broken" in path:
             raise ReviewError("broken")
-        return ["game"]
-
-    def length(self, record: str) -> int:
-        return 10
+        return [SimpleNamespace(positions=10)]
 
     def visits_per_second(self, record: str) -> float:
         return self.speed
@@ -290,7 +287,7 @@ def test_a_speed_comes_from_searches_that_are_long_enough(monkeypatch: pytest.Mo
         now[0] += (4.1 if len(searched) == 1 else 0.01) + options.visits / 10_000  # the first search is slow
         return options.visits
 
-    monkeypatch.setattr("yomi.engine.review_scans.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("yomi.engine.reviews.scans.time.monotonic", lambda: now[0])
     assert speed_of(search, Options(visits=10**6)) == pytest.approx(2048 / 0.2148)  # kernels were loaded for 4.1 s
     assert searched == [8, 2, 8, 32, 128, 512, 2048]
     searched[:] = [0]
@@ -314,7 +311,7 @@ def test_a_slow_network_is_measured_with_few_visits(monkeypatch: pytest.MonkeyPa
         now[0] += 1.0 + 0.5 * searched[-1]
         return searched[-1]
 
-    monkeypatch.setattr("yomi.engine.review_scans.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("yomi.engine.reviews.scans.time.monotonic", lambda: now[0])
     assert speed_of(search, Options(visits=100)) == 1.0
     assert searched == [8, 2]
 
@@ -416,12 +413,12 @@ def test_problems_in_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "It loses" not in shown
     assert ask((WHITE,))[0] is False
     assert ask((WHITE,))[0] is False, "the input has ended"
-    annotated.review.moves.clear()
+    annotated.moves.clear()
     assert ask((WHITE, BLACK)) == (True, "")
 
 
 def test_points_decide_whether_an_answer_in_a_won_game_is_right(tmp_path: Path) -> None:
-    review = judged_game(tmp_path).review
+    review = judged_game(tmp_path)
     best, close, far = review.moves[1].before.candidates
     candidates = (
         dataclasses.replace(best, winrate=0.99, score=40.0),

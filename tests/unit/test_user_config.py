@@ -69,7 +69,7 @@ def test_an_interrupted_review_continues_only_with_the_same_options(file: Path, 
     for text, own in (("visits = 1", ""), ("visits = 2", ""), ("visits = 1", "c_puct = 2"), ("visits = 1", "")):
         config.write_text(text)
         file.write_text(own)
-        found.add(review._settings(build(words).parse_args(words)))
+        found.add(review.search_settings(build(words).parse_args(words)))
     assert len(found) == 3
 
 

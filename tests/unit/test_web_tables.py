@@ -13,9 +13,9 @@ import pytest
 
 import yomi
 from yomi.web import engines as engine_module
-from yomi.web import setup, tables
-from yomi.web.clocks import Clocks
+from yomi.web import games, tables
 from yomi.web.engines import MAX_ENGINES, Engines
+from yomi.web.games import Clocks
 from yomi.web.tables import Table, Tables, new_table
 
 
@@ -38,8 +38,14 @@ def test_moves_of_go_have_their_colors() -> None:
     assert table("go", record="(;GM[1]SZ[9];W[ee])").state()["colors"] == ["W"]
 
 
+def test_notes_of_a_record_are_shown() -> None:
+    (note,) = table("go", record="(;GM[1]SZ[9]KM[6.5];B[ee])").state()["notes"]
+    assert note == "no rules (RU): japanese rules assumed, because the komi is 6.5"
+    assert table("go").state()["notes"] == table("shogi", record="startpos moves 7g7f").state()["notes"] == []
+
+
 def test_long_records_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup, "MAX_MOVES", 2)
+    monkeypatch.setattr(games, "MAX_MOVES", 2)
     with pytest.raises(yomi.Error, match="a record of 3 moves found, expected at most 2"):
         table("go", record="(;GM[1]SZ[9];B[ee];W[gg];B[aa])")
 
@@ -312,7 +318,7 @@ class Time:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     time = Time()
-    monkeypatch.setattr("yomi.web.clocks.time", time)
+    monkeypatch.setattr("yomi.web.games.time", time)
     return time
 
 

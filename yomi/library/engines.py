@@ -76,7 +76,7 @@ class Engine(Generic[P]):
         self._descriptor = GAMES[game]
         self._options = Options.for_game(game)
         for name, value in options.items():
-            self._options.set(_known(name, game), _plain(value))
+            self._options.set(known_option(name, game), plain(value))
         ask_for_tree(self._options, game)  # an analysis values many moves
         self._level = LevelSwitch(self._descriptor, self._options, options)
         with reported(progress):
@@ -126,7 +126,7 @@ class Engine(Generic[P]):
             before = self._level.state()
             try:
                 for name, value in options.items():
-                    self._level.set(_known(name, self.game), _plain(value), wins=True)
+                    self._level.set(known_option(name, self.game), plain(value), wins=True)
                 player.load(self._descriptor.new_game(self._options))
             except Exception:
                 self._level.restore(before)
@@ -387,7 +387,7 @@ def _start_pondering(player: Player[Any], request: Request[Any], move: int) -> N
         _log.error("no pondering: %s", error)
 
 
-def _known(name: str, game: str) -> str:
+def known_option(name: str, game: str) -> str:
     """Return the name of an option of a game.
 
     Raises:
@@ -398,5 +398,5 @@ def _known(name: str, game: str) -> str:
     return find(name, game).name
 
 
-def _plain(value: Value) -> bool | int | float | str | None:
+def plain(value: Value) -> bool | int | float | str | None:
     return os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -24,7 +24,7 @@ import yomi
 from yomi import language
 from yomi.engine.pages.review import fill
 from yomi.web.engines import Engines
-from yomi.web.setup import MAX_RECORD
+from yomi.web.games import MAX_RECORD
 from yomi.web.tables import Sides, Table, Tables, UnknownTableError, new_table
 
 MAX_BODY = 4 * MAX_RECORD  # bytes of a request

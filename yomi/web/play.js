@@ -11,6 +11,7 @@
  * @property {[string, string][]} stones of the first position, Go: color and vertex
  * @property {"B" | "W"} first who moves first, Go
  * @property {string} sfen of the first position, shogi
+ * @property {string[]} notes about the record that the game continues
  * @property {string[]} moves GTP or USI
  * @property {("B" | "W")[]} colors of the moves
  * @property {string[]} legal shogi: legal moves
@@ -195,6 +196,7 @@ function draw() {
     byId("warning-text").textContent = put(t("warning"), shownPosition(game).name(warning.move, language), percent(warning.loss, 0), points);
   }
   announce("status", message || statusText());
+  byId("notes").textContent = game?.notes.join("; ") ?? "";
   drawClocks();
   updateAnalysis();
 }

@@ -23,10 +23,8 @@ from yomi.engine.shogi.game import csa_ending
 from yomi.language import tr
 from yomi.library.position import Position
 from yomi.library.values import Report
-from yomi.web.clocks import Clocks
 from yomi.web.engines import Engines
-from yomi.web.results import opinion, result_text
-from yomi.web.setup import MAX_MOVES, begin, letter
+from yomi.web.games import MAX_MOVES, Clocks, begin, letter, opinion, result_text
 
 MAX_TABLES = 200  # games that are kept; the oldest ones are dropped
 MAX_TABLES_PER_VISITOR = 50

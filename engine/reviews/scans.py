@@ -1,15 +1,17 @@
-"""The order of a review's searches: a first pass over all positions, then longer searches of unclear positions."""
+"""The searches of a review: a first pass over all positions, then longer searches of unclear positions."""
 
 from __future__ import annotations
 
+import abc
+import functools
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from yomi.engine.mistakes import DEFAULT, Thresholds
-from yomi.engine.review import Annotated, Opinion, Review
+from yomi.engine.reviews.review import Opinion, Review, carried_back
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
@@ -24,7 +26,7 @@ SHORT_SHARE = 1 / 3  # of the limits, in the scan SHORT
 MIN_FIRST, MAX_FIRST_SHARE, FIRST_SECONDS = 2, 0.25, 40.0
 
 Judgement = tuple[Opinion | None, int]  # opinion (None if one move is forced), and the evaluations that it took
-Add = Callable[[int, Judgement], None]  # takes the number of a position from 0
+Add = Callable[[int, Judgement], None]  # takes the number of a position from 0. Threads call it, one at a time.
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,85 +43,49 @@ DEFAULT_PLAN = Plan()
 class Progress:
     """Receives the progress of a review. This one ignores it."""
 
+    def estimated(self, line: str) -> None:
+        """Called with the expected time of all records of a game, before the first of them."""
+
+    def game(self, name: str, known: KnownPositions) -> None:
+        """Called before a game is searched, with its name and the positions of an interrupted review."""
+
     def begin(self, scan: int, positions: int, known: int) -> None:
         """Called before a scan (FIRST, SHORT or FULL) of some positions, of which some are known already."""
 
     def tick(self) -> None:
         """Called after each position that was not known."""
 
-    def first_pass(self, annotated: Annotated) -> None:
+    def first_pass(self, review: Review) -> None:
         """Called after the first pass, with its review."""
 
 
 class KnownPositions:
     """The searched positions of a game. A review adds to them, one after another."""
 
-    def __init__(self, found: Mapping[tuple[int, int], Judgement] | None = None) -> None:
-        """Begin with some judgements, by scan and by number of the position from 0."""
-        self.found = dict(found or {})
+    def __init__(
+        self,
+        found: Mapping[tuple[int, int], Judgement] | None = None,
+        keep: Callable[[int, int, Judgement], None] = lambda scan, index, judgement: None,
+    ) -> None:
+        """Begin with judgements by scan and by number of the position from 0; `keep` receives each further one."""
+        self.found, self._keep = dict(found or {}), keep
 
     def add(self, scan: int, index: int, judgement: Judgement) -> None:
         """Add a position. Threads may call this, one at a time."""
         self.found[scan, index] = judgement
+        self._keep(scan, index, judgement)
 
     def scan_of(self, index: int) -> int:
         """Return the last scan of a position, or -1."""
         return max((scan for scan in (FIRST, SHORT, FULL) if (scan, index) in self.found), default=-1)
 
-    def latest(self, count: int) -> list[Judgement]:
-        """Return the judgement of the last scan of each position."""
-        return [self.found[self.scan_of(index), index] for index in range(count)]
+    def latest(self, index: int) -> Opinion | None:
+        """Return the opinion of the last scan of a position; None if there is none."""
+        return self.found.get((self.scan_of(index), index), (None, 0))[0]
 
     @property
     def evaluations(self) -> int:
         return sum(count for _, count in self.found.values())
-
-
-def scan_game(
-    count: int,
-    options: Options,
-    plan: Plan,
-    known: KnownPositions,
-    progress: Progress,
-    search: Callable[[Sequence[int], Options, Add], None],
-    annotated: Callable[[], Annotated],
-) -> None:
-    """Search the positions of a game that are not known.
-
-    Args:
-        count: number of positions.
-        options: limits of a full search.
-        plan: whether there is a first pass, and which changes of value make a position unclear.
-        known: receives all results.
-        progress: receives the progress.
-        search: searches positions, and passes each result to its third argument. Threads may call that, one at a time.
-        annotated: returns the review with the latest results.
-    """
-
-    def run(scan: int, positions: Sequence[int]) -> None:
-        wanted = [index for index in positions if (scan, index) not in known.found]
-        progress.begin(scan, len(positions), len(positions) - len(wanted))
-
-        def add(index: int, judgement: Judgement) -> None:
-            known.add(scan, index, judgement)
-            progress.tick()
-
-        if wanted:
-            search(wanted, limits[scan], add)
-
-    limits = {FULL: options}
-    if not plan.first_visits:
-        run(FULL, range(count))
-        return
-    limits[FIRST] = options.with_values({"visits": plan.first_visits, "playouts": None, "seconds": None})
-    run(FIRST, range(count))
-    progress.first_pass(annotated())
-    limits |= _later_limits(options, plan.first_visits)
-    if SHORT in limits and (positions := _unclear(annotated().review, known, SHORT)):
-        run(SHORT, positions)
-    # A longer search changes values, which may make its neighbours unclear.
-    while positions := _unclear(annotated().review, known, FULL):
-        run(FULL, positions)
 
 
 def _later_limits(options: Options, first_visits: int) -> dict[int, Options]:
@@ -206,19 +172,102 @@ def speed_of(search: Callable[[Options], int], options: Options, *, first: int =
     return speed
 
 
-class Reviewer(Protocol):
-    def read(self, path: str) -> Sequence[Any]:
+# -- reviewers ------------------------------------------------------------------------------------------------------
+
+
+class LoadedGame(Protocol):
+    """A game of a record that can be reviewed."""
+
+    @property
+    def positions(self) -> int:
+        """Number of positions to search: before and after each move."""
+
+    @property
+    def line(self) -> Sequence[int]:
+        """The moves to review."""
+
+
+L = TypeVar("L", bound=LoadedGame)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Positions of a game to search with the limits of some options."""
+
+    positions: Sequence[int]
+    options: Options
+    known: KnownPositions  # earlier results, also of this scan
+    thresholds: Thresholds
+
+
+class Reviewer(abc.ABC, Generic[L]):
+    """Reviews games of records, one after another."""
+
+    trial_visits = TRIAL_VISITS  # of the first search that measures the speed
+    unit = "visits"  # in which searches are limited
+
+    def __init__(self, options: Options) -> None:
+        """Review with the limits of `options` in the full search of a position."""
+        self.options = options
+
+    @abc.abstractmethod
+    def read(self, path: str) -> Sequence[L]:
         """Return the games of a file, or raise ReviewError if the file cannot be read or contains an illegal move."""
 
-    def length(self, record: Any) -> int:
-        """Return the number of positions to search."""
+    @abc.abstractmethod
+    def try_search(self, loaded: L, options: Options) -> int:
+        """Search a position in the middle of a game, drop the tree, and return the number of visits."""
 
-    def visits_per_second(self, record: Any) -> float:
-        """Return the speed of short searches of a position of the game. The tree is dropped afterwards."""
+    @abc.abstractmethod
+    def search(self, loaded: L, scan: Scan, add: Add) -> None:
+        """Search positions of a game, and pass each result to `add`."""
+
+    @abc.abstractmethod
+    def annotate(self, loaded: L, opinions: list[Opinion]) -> Review:
+        """Return the review of a game with the opinions of all its positions."""
+
+    @abc.abstractmethod
+    def close(self) -> None: ...
+
+    def visits_per_second(self, loaded: L) -> float:
+        """Return the speed of short searches of a position of the game."""
+        return speed_of(functools.partial(self.try_search, loaded), self.options, first=self.trial_visits)
 
     def review(
-        self, record: Any, progress: Progress, known: KnownPositions | None = None, plan: Plan = DEFAULT_PLAN
-    ) -> Annotated:
-        """Search unknown positions of a game, and add them to the known ones; see `scan_game`."""
+        self, loaded: L, progress: Progress, known: KnownPositions | None = None, plan: Plan = DEFAULT_PLAN
+    ) -> Review:
+        """Search the positions of a game that are not known, and add them to the known ones."""
+        begin, found = time.monotonic(), known or KnownPositions()
+        limits, everything = {FULL: self.options}, range(loaded.positions)
 
-    def close(self) -> None: ...
+        def annotated() -> Review:
+            opinions = carried_back([found.latest(index) for index in everything], loaded.line)
+            review = self.annotate(loaded, opinions)
+            review.limit, review.thresholds = limit_text(self.options, plan, unit=self.unit), plan.thresholds
+            review.seconds, review.evaluations = time.monotonic() - begin, found.evaluations
+            return review
+
+        def run(scan: int, positions: Sequence[int]) -> None:
+            wanted = [index for index in positions if (scan, index) not in found.found]
+            progress.begin(scan, len(positions), len(positions) - len(wanted))
+
+            def add(index: int, judgement: Judgement) -> None:
+                found.add(scan, index, judgement)
+                progress.tick()
+
+            if wanted:
+                self.search(loaded, Scan(wanted, limits[scan], found, plan.thresholds), add)
+
+        if not plan.first_visits:
+            run(FULL, everything)
+            return annotated()
+        limits[FIRST] = self.options.with_values({"visits": plan.first_visits, "playouts": None, "seconds": None})
+        run(FIRST, everything)
+        progress.first_pass(annotated())
+        limits |= _later_limits(self.options, plan.first_visits)
+        if SHORT in limits and (positions := _unclear(annotated(), found, SHORT)):
+            run(SHORT, positions)
+        # A longer search changes values, which may make its neighbours unclear.
+        while positions := _unclear(annotated(), found, FULL):
+            run(FULL, positions)
+        return annotated()

@@ -1,9 +1,10 @@
-"""Progress of `yomi review`: the journal of searched positions, for interrupted reviews, and the estimated time."""
+"""Progress of reviews: the journal of searched positions, for interrupted reviews, and the estimated time."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -12,28 +13,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi import __version__
-from yomi.engine.cli.output import say
 from yomi.engine.default_network import alpha_beta_file, has_network, network_file
 from yomi.engine.records import read_record_bytes
-from yomi.engine.review import Candidate, Opinion, ReviewError, shown_limit
-from yomi.engine.review_scans import FULL, KEPT_VISITS, Judgement, KnownPositions, limit_text
+from yomi.engine.reviews.review import Candidate, Opinion, ReviewError, shown_limit
+from yomi.engine.reviews.scans import FULL, KEPT_VISITS, Judgement, KnownPositions, limit_text
 from yomi.language import counted, tr
 from yomi.nets.files import append_object
 from yomi.nets.models import FAST, FOR_SPEED
 from yomi.time_left import duration
 
 if TYPE_CHECKING:
-    from yomi.engine.game import Game
+    from yomi.engine.game import Game, Say
     from yomi.engine.options import Options
-    from yomi.engine.review_scans import Reviewer
+    from yomi.engine.reviews.scans import Reviewer
 
 MAX_FILES = 100  # Files whose positions are counted. Each further file counts as their mean.
 LONG = 180.0  # Seconds from which the fast network is recommended
 
 
 class ReviewJournal:
-    def __init__(self, folder: Path, settings: str) -> None:
-        """Read the positions left by a command with the same `settings`: the options that change a search."""
+    def __init__(self, folder: Path, settings: str, say: Say = lambda line: None) -> None:
+        """Read the positions left by a command with the same `settings`: the options that change a search.
+
+        `say` receives a line if the folder cannot be written.
+        """
+        self._say = say
         digest = hashlib.sha256(f"{__version__} {settings}".encode("utf-8", "backslashreplace")).hexdigest()
         self.path = folder / f".yomi-analyze-{digest[:12]}.jsonl"
         self._known: dict[str, dict[tuple[int, int], Judgement]] = {}
@@ -53,9 +57,10 @@ class ReviewJournal:
             digest = hashlib.sha256(read_record_bytes(path)).hexdigest()[:16]
         except OSError:  # a pipe that was read once, or a file that has gone
             return KnownPositions()
-        return _KeptPositions(self, f"{digest}-{number}", self._known.get(f"{digest}-{number}", {}))
+        name = f"{digest}-{number}"
+        return KnownPositions(self._known.get(name), functools.partial(self._append, name))
 
-    def append(self, game: str, scan: int, turn: int, judgement: Judgement) -> None:
+    def _append(self, game: str, scan: int, turn: int, judgement: Judgement) -> None:
         """Write a position. A folder that cannot be written is reported once."""
         if not self._is_kept:
             return
@@ -73,7 +78,7 @@ class ReviewJournal:
             with contextlib.suppress(OSError):
                 if not self.path.stat().st_size:
                     self.remove()
-            say(tr("cannot write {path}: {why}; an interrupted review will start again", path=self.path, why=why))
+            self._say(tr("cannot write {path}: {why}; an interrupted review will start again", path=self.path, why=why))
 
     def interrupted(self) -> str:
         if self.path.exists():
@@ -102,25 +107,15 @@ class ReviewJournal:
             self._known.setdefault(found["game"], {})[found["scan"], found["turn"]] = opinion, found["evaluations"]
 
 
-class _KeptPositions(KnownPositions):
-    def __init__(self, journal: ReviewJournal, game: str, found: dict[tuple[int, int], Judgement]) -> None:
-        super().__init__(found)
-        self._journal, self._game = journal, game
-
-    def add(self, scan: int, index: int, judgement: Judgement) -> None:
-        super().add(scan, index, judgement)
-        self._journal.append(self._game, scan, index, judgement)
-
-
-def count_positions(reviewer: Reviewer, paths: Sequence[Path]) -> int:
+def count_positions(reviewer: Reviewer[Any], paths: Sequence[Path]) -> int:
     """Return the approximate number of positions in files. Unreadable files and pipes count 0."""
     counted = [_positions(reviewer, path) for path in paths[:MAX_FILES]]
     return round(sum(counted) * len(paths) / len(counted)) if counted else 0
 
 
-def _positions(reviewer: Reviewer, path: Path) -> int:
+def _positions(reviewer: Reviewer[Any], path: Path) -> int:
     try:
-        return sum(map(reviewer.length, reviewer.read(str(path)))) if path.is_file() else 0
+        return sum(game.positions for game in reviewer.read(str(path))) if path.is_file() else 0
     except ReviewError:  # reported when it is the file's turn
         return 0
 

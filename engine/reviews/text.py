@@ -7,7 +7,7 @@ from typing import Any
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.mistakes import CLASSES, PLURALS, shown_class
 from yomi.engine.pictures import figure, picture
-from yomi.engine.review import PHASES, Opinion, Review, ReviewedMove
+from yomi.engine.reviews.review import PHASES, Review, ReviewedMove
 from yomi.engine.screen import ljust, rjust, width
 from yomi.language import counted, is_japanese, tr
 
@@ -86,14 +86,15 @@ def _cells(review: Review, move: ReviewedMove) -> list[str]:
         review.played_text(move),
         shown_class(review.class_of(move)),
         *(losses[::-1] if review.has_points else losses),
-        *(_value(review, opinion, move.color) for opinion in (move.before, move.after)),
+        _value(review, move.before.winrate_for(move.color), move.before.score_for(move.color)),
+        _value(review, move.winrate_after, move.after.score_for(move.color)),
     ]
 
 
-def _value(review: Review, opinion: Opinion, color: int) -> str:
-    """Return the value of a position for a side: in Go the lead and the winrate."""
-    winrate, score = f"{100 * opinion.winrate_for(color):.1f}%", opinion.score_for(color)
-    return f"{score:+.{review.score.digits}f} {winrate:>6}" if review.has_points and score is not None else winrate
+def _value(review: Review, winrate: float, score: float | None) -> str:
+    """Return the value of a position as text: in Go the lead and the winrate."""
+    percent = f"{100 * winrate:.1f}%"
+    return f"{score:+.{review.score.digits}f} {percent:>6}" if review.has_points and score is not None else percent
 
 
 def _better(review: Review, move: ReviewedMove) -> str:

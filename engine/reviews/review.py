@@ -1,8 +1,4 @@
-"""Result of a review in all games: an opinion of every position, and the loss and the class of every move.
-
-The games' review modules search the records. `yomi.engine.review_scans` is the order of the
-searches, `yomi.engine.review_text` has tables and pictures.
-"""
+"""Result of a review in all games: an opinion of every position, and the loss and the class of every move."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ import re
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -132,17 +128,23 @@ class ReviewedMove:
         return self.move == self.before.best or self.is_mirrored
 
     @property
+    def _loses_nothing(self) -> bool:
+        """Whether it is as good as the best move, or a mate is certain after it."""
+        return self.is_best or (self.after.mate is not None and self.after.mate <= 0)
+
+    @property
     def winrate_after(self) -> float:
-        """Winrate, after the move, of the side that played it."""
-        after = self.after.winrate_for(self.color)
-        if self.is_best or self.before.played_winrate is None:
+        """Winrate, after the move, of the side that played it. It fits the loss if one search valued both moves."""
+        after, loss = self.after.winrate_for(self.color), self.winrate_loss
+        if self._loses_nothing or self.before.played_winrate is None:
             return after
-        return max(after, self.before.winrate_for(self.color) - self.winrate_loss)  # the searches may disagree
+        expected = self.before.winrate_for(self.color) - loss
+        return expected if loss else max(after, expected)  # the search after the move may find more
 
     @property
     def winrate_loss(self) -> float:
         """Loss of winrate against the best move; at least 0."""
-        if self.is_best:
+        if self._loses_nothing:
             return 0.0
         best, played = self.before.winrate_for(self.color), self.before.played_winrate
         after = best - self.after.winrate_for(self.color)
@@ -163,19 +165,19 @@ class ReviewedMove:
     def limited_loss(self, limit: float) -> float | None:
         """Return `score_loss`, with all scores and the loss up to `limit`."""
         change = self.change(limit)
-        if change is None or self.is_best:
+        if change is None or self._loses_nothing:
             return None if change is None else 0.0
         before, played = self.before.score_for(self.color), self.before.played_score
-        inside = change if before is None or played is None else _limited(before, limit) - _limited(played, limit)
+        inside = change if before is None or played is None else limited(before, limit) - limited(played, limit)
         return min(limit, agreed_loss(change, inside, max(self.before.score_noise, self.after.score_noise)))
 
     def change(self, limit: float) -> float | None:
         """Return the score before the move less the score after it, both up to `limit`; None without scores."""
         before, after = self.before.score_for(self.color), self.after.score_for(self.color)
-        return None if before is None or after is None else _limited(before, limit) - _limited(after, limit)
+        return None if before is None or after is None else limited(before, limit) - limited(after, limit)
 
 
-def _limited(score: float, limit: float) -> float:
+def limited(score: float, limit: float) -> float:
     return max(-limit, min(limit, score))
 
 
@@ -263,7 +265,7 @@ def with_noise(moves: Sequence[ReviewedMove], limit: float) -> list[ReviewedMove
 
 @dataclass(slots=True)
 class Review:
-    """A game and the engine's opinions."""
+    """A game and the engine's opinions. Each game has a subclass with the record."""
 
     game: str
     score: Score  # format of its scores
@@ -288,6 +290,18 @@ class Review:
     def has_points(self) -> bool:
         """Whether losses of score decide classes beside losses of winrate. Tables and pages then show scores first."""
         return math.isfinite(self.score.whole) and all(opinion.score is not None for opinion in self.opinions)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the annotated record by file suffix, or raise ReviewError if it cannot be written."""
+        raise NotImplementedError
+
+    def board(self, turn: int) -> str:
+        """Return the position after `turn` moves as text."""
+        raise NotImplementedError
+
+    def parse(self, turn: int, text: str) -> int:
+        """Return a move that is legal after `turn` moves, or raise ValueError with one line."""
+        raise NotImplementedError
 
     def played_text(self, move: ReviewedMove) -> str:
         """Return a played move as the user reads it."""
@@ -519,16 +533,3 @@ def short_engine(engine: str) -> str:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
-
-
-class Annotated(Protocol):
-    review: Review
-
-    def files(self) -> dict[str, bytes]:
-        """Return the annotated record by file suffix, or raise ReviewError if it cannot be written."""
-
-    def board(self, turn: int) -> str:
-        """Return the position after `turn` moves as text."""
-
-    def parse(self, turn: int, text: str) -> int:
-        """Return a move that is legal after `turn` moves, or raise ValueError with one line."""

@@ -1,0 +1,185 @@
+"""Games of the page: how they begin and end, the engine's opinions, and clocks."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import yomi
+from yomi.engine import play
+from yomi.engine.clock import Clock, TimeSystem
+from yomi.engine.color import COLOR_NAMES
+from yomi.engine.go.game import score_text
+from yomi.engine.go.points import Board, fixed_handicap
+from yomi.engine.play import Ended
+from yomi.engine.records import MAX_NOTES
+from yomi.engine.shogi.game import describe
+from yomi.language import tr
+from yomi.library.position import Position
+from yomi.library.values import Report
+
+MAX_RECORD = 1_000_000  # characters of a record
+MAX_MOVES = 1000  # moves of a game: 3.4 MB in Go
+MARKS = {play.RESIGNATION: "+R", play.TIME: "+T"}
+
+
+def begin(game: str, board: Board, handicap: int, record: str | None) -> tuple[Position[Any], dict[str, Any]]:
+    """Return a game from the beginning, or from the end of a record's main line, and its first position for the page.
+
+    Raises:
+        Error: the record cannot be read, or the board cannot have this handicap.
+    """
+    read = None if record is None else (yomi.go if game == "go" else yomi.shogi).parse(record)[0]
+    position, first = _go(board, handicap, read) if game == "go" else _shogi(read)
+    # the ends of some notes name flags of commands
+    return position, {**first, "notes": [note.partition(". --")[0] for note in read.notes[:MAX_NOTES]] if read else []}
+
+
+def letter(color: int) -> str:
+    return {yomi.BLACK: "B", yomi.WHITE: "W"}.get(color, "")
+
+
+def _go(board: Board, handicap: int, record: Any) -> tuple[Position[Any], dict[str, Any]]:
+    if record is not None:
+        position = _end_of(record)
+        board = Board(position.width, position.height)
+    else:
+        points = [board.vertex(point) for point in fixed_handicap(handicap, board)] if handicap else []
+        position = yomi.go.Game(
+            board.width,
+            height=board.height,
+            rules="chinese",
+            komi=0.5 if handicap else None,
+            handicap=points,
+        )
+    start = _start_of(position)
+    stones = [
+        (letter(color), board.vertex(board.point(x, y)))
+        for y, row in enumerate(start.board)
+        for x, color in enumerate(row)
+        if color
+    ]
+    return position, {
+        "width": board.width,
+        "height": board.height,
+        "stones": stones,
+        "first": letter(start.side_to_move),
+    }
+
+
+def _shogi(record: Any) -> tuple[Position[Any], dict[str, Any]]:
+    position = yomi.shogi.Game() if record is None else _end_of(record)
+    return position, {"sfen": _start_of(position).sfen}
+
+
+def _end_of(record: Any) -> Any:
+    """Return the game at the end of a record, or raise Error if the record is too long or cannot be played."""
+    if (n := len(record.moves)) > MAX_MOVES:
+        raise yomi.Error(tr("a record of {n} moves found, expected at most {most}", n=n, most=MAX_MOVES))
+    return record.game()
+
+
+def _start_of(position: Any) -> Any:
+    """Return the initial position. In shogi its `ply` may be greater than 0: an SFEN has a move number."""
+    start = position.copy()
+    for _ in position.moves:
+        start.undo()
+    return start
+
+
+def result_text(ended: Ended | None) -> str:
+    """Return a result as in SGF, or as a sentence if SGF has no word; empty for a game that has not ended."""
+    if ended is None:
+        return ""
+    if ended.ending == play.NO_RESULT:
+        return "Void"
+    if ended.score is not None:
+        return score_text(ended.score)
+    if ended.ending in MARKS:
+        return letter(ended.winner) + MARKS[ended.ending]
+    return f"{COLOR_NAMES[ended.winner]} wins: declaration" if ended.ending == play.DECLARATION else describe(ended)
+
+
+def opinion(position: Position[Any], report: Report) -> dict[str, Any]:
+    """Return a report for the page; play.js describes the fields (type Opinion)."""
+    ownership = report.ownership
+    return {
+        "ply": len(position.moves),
+        "visits": report.visits,
+        "winrate": report.score.black.winrate,
+        "score": report.score.black.lead,
+        "candidates": [
+            [move.move, move.visits, move.prior, move.winrate, move.score.lead, list(move.variation[:12])]
+            for move in report.moves[:8]
+        ],
+        "ownership": None if ownership is None else [round(float(owner), 2) for owner in ownership.reshape(-1)],
+    }
+
+
+# -- clocks: both sides have the same settings -------------------------------------------------------------------------
+
+
+class Clocks:
+    """Clocks before each move, so that a move that is taken back returns its time."""
+
+    def __init__(self, game: str, *, main: float, byoyomi: float, periods: int, increment: float) -> None:
+        """Start Black's clock; all times are seconds.
+
+        Raises:
+            Error: byo-yomi and increment together, or no time at all.
+        """
+        given = yomi.Clock(max(main, increment), byoyomi, periods if byoyomi else 1, increment=increment)
+        if not given.main + byoyomi:
+            raise yomi.Error("a clock without time found: set main time, byo-yomi or an increment")
+        self._given = given
+        self._before = [dict.fromkeys((yomi.BLACK, yomi.WHITE), given._for_engine(game))]
+        self.restart()
+
+    @property
+    def used(self) -> float:
+        """Seconds of the current move."""
+        return time.monotonic() - self._begin
+
+    def restart(self) -> None:
+        """Start the clock of the side to move, with the time that it had before this move."""
+        self._begin = time.monotonic()
+
+    def has_run_out(self, color: int, used: float) -> bool:
+        """Return whether a move of `used` seconds is too slow."""
+        return used > self._before[-1][color].allowed
+
+    def move(self, color: int, used: float) -> None:
+        """Count a move, and start the next one."""
+        now = self._before[-1]
+        self._before.append({**now, color: now[color].after(used)})
+        self.restart()
+
+    def undo(self) -> None:
+        """Return the time of the last move; the time of moves before the first clock is not known."""
+        if len(self._before) > 1:
+            self._before.pop()
+        self.restart()
+
+    def limit(self) -> yomi.Limit:
+        """Return the limit of the engine's move."""
+        return yomi.Limit(clocks={color: _left(clock) for color, clock in self._before[-1].items()})
+
+    def state(self, *, is_running: bool) -> dict[str, Any]:
+        """Return the clocks for the page: time left at the start of the current move, and seconds used since."""
+        now = self._before[-1]
+        return {
+            "B": _shown(now[yomi.BLACK]),
+            "W": _shown(now[yomi.WHITE]),
+            "increment": self._given.increment,
+            "used": self.used if is_running else 0.0,
+        }
+
+
+def _shown(clock: Clock) -> dict[str, float]:
+    return {"main": clock.main, "period": clock.settings.period, "periods": clock.count}
+
+
+def _left(clock: Clock) -> yomi.Clock:
+    if clock.settings.system is TimeSystem.BYOYOMI:
+        return yomi.Clock(clock.main, clock.settings.period, clock.count)
+    return yomi.Clock(clock.main, increment=clock.settings.increment)
