@@ -39,7 +39,7 @@ from yomi.nets.files import check_file
 
 if TYPE_CHECKING:
     from yomi.bench.nps import Rival
-    from yomi.engine.game import Game
+    from yomi.engine.game import BenchmarkPositions, Game
 
 Rows = list[dict[str, Any]]
 # Measures with a benchmark's module of yomi.bench, which is imported as late as this.
@@ -300,11 +300,15 @@ def _add_sizes(child: argparse.ArgumentParser, what: str) -> None:
     child.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help=f"{what} (9 19)")
 
 
-def _tree(module: Any, args: argparse.Namespace) -> Rows:
-    game, options = GAMES[args.game], Options(leaf_mate_depth=args.mate_depth)
+def _subjects(args: argparse.Namespace, options: Options) -> list[BenchmarkPositions]:
+    """Return the positions on each of a benchmark's boards."""
+    game = GAMES[args.game]
     boards = {game.board_size(each): each for each in (replace(options, size=size) for size in args.sizes)}
-    subjects = [game.benchmark_positions(each) for each in boards.values()]
-    return list(module.tree(subjects, args.playouts, args.workers))
+    return [game.benchmark_positions(each) for each in boards.values()]
+
+
+def _tree(module: Any, args: argparse.Namespace) -> Rows:
+    return list(module.tree(_subjects(args, Options(leaf_mate_depth=args.mate_depth)), args.playouts, args.workers))
 
 
 def _add_handoff(add: Add, game: Game[Any, Any], first: str) -> None:
