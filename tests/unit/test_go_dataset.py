@@ -9,6 +9,7 @@ import shutil
 import threading
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,12 @@ from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.datasets import teacher as go_teacher
 from yomi.engine.go.datasets.dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
 from yomi.engine.go.datasets.games import Row, blank_columns, read_games
-from yomi.engine.go.datasets.teacher import LABELS_VERSION, NetworkTeacher, seed_of
+from yomi.engine.go.datasets.teacher import NetworkTeacher, seed_of
 from yomi.engine.go.game import SCORINGS, GoGame
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.scoring import read_result
+from yomi.engine.go.settings import LABELS_VERSION
 from yomi.engine.go.sgf import to_sgf
 from yomi.engine.play import RESIGNATION, SCORE, TIME
 from yomi.engine.players import precision
@@ -409,9 +411,10 @@ def test_a_device_is_used_by_one_thread(
         def close(self) -> None:
             users.add(threading.current_thread().name)
 
-    monkeypatch.setattr(
-        go_teacher, "load", lambda formats, path, size, device, **options: Watched(make_katago(path, size))
-    )
+    def open_watched(formats: Any, path: Path, size: int) -> Any:
+        return SimpleNamespace(load=lambda device, **options: Watched(make_katago(path, size)))
+
+    monkeypatch.setattr(go_teacher, "open_network", open_watched)
     teacher = NetworkTeacher(network, visits, Device("cuda"), "fp32", 1)
     make(collection, tmp_path / "set", teacher, sizes=(7,), limit=150, teacher="net", visits=visits)
     teacher.close()
@@ -535,7 +538,9 @@ def test_fewer_bits_label_only_where_they_agree(tmp_path: Path, monkeypatch: pyt
             evaluator._backend.run = run_worse
         return evaluator
 
-    monkeypatch.setattr(go_teacher, "load", make_either)
+    monkeypatch.setattr(
+        go_teacher, "open_network", lambda *given: SimpleNamespace(load=functools.partial(make_either, *given))
+    )
     teacher = NetworkTeacher(network, 1, CPU, "auto", 1)
     assert [teacher.evaluator(size).precision for size in (5, 6)] == ["int16", "fp32"]
     teacher.close()
