@@ -26,16 +26,17 @@ from yomi.bench.flags import (
     positive,
     winrate,
 )
-from yomi.engine.arguments import add_old_names
+from yomi.engine.cli.flags import add_old_names
 from yomi.engine.cli.games import HELP, game_first, game_in_flags, split_game
-from yomi.engine.cli.loading import add_options, apply_network_defaults, collect
+from yomi.engine.cli.loading import add_options, collect, known_options
 from yomi.engine.cli.output import plot_check, print_facts, print_table, say, write_json
-from yomi.engine.cli.parser import CliError, Parser, require_package
+from yomi.engine.cli.parser import CliError, Parser
 from yomi.engine.options import Options
 from yomi.engine.pictures import PlotError
 from yomi.engine.players.setup import tuned
 from yomi.engine.registry import GAMES, GO, SHOGI
 from yomi.nets.files import check_file
+from yomi.nets.installation import require_package
 
 if TYPE_CHECKING:
     from yomi.bench.nps import Rival
@@ -225,7 +226,7 @@ def _searching(args: argparse.Namespace) -> Options:
     values.
     """
     game = GAMES[args.game]
-    options = apply_network_defaults(collect(args, game), args, game)
+    options = game.with_network_defaults(collect(args, game), known_options(args, game))
     return tuned(options, game.name, game.board_size(options))
 
 

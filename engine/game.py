@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Collection, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -56,6 +56,11 @@ def lazy(target: str) -> Any:
     return _Lazy(target)
 
 
+@dataclass(frozen=True)
+class NoSettings:
+    """The settings of a command that has none for a game only."""
+
+
 @dataclass(frozen=True, slots=True)
 class BenchmarkPositions:
     name: str  # for tables: 9x9 (Go), shogi
@@ -84,7 +89,7 @@ class Recorder(Protocol[G]):
 class Game(abc.ABC, Generic[G, P]):
     """A game: its positions, players, rules and records.
 
-    Entries without a value are needed only by the commands in `examples` that use them.
+    Entries without a value are needed only by the `commands` that use them.
     """
 
     name: str  # in commands and options
@@ -99,11 +104,14 @@ class Game(abc.ABC, Generic[G, P]):
     rated_suffixes: tuple[str, ...] = ()  # of records whose results are rated; the first stands for all
     save_suffixes: tuple[str, ...]  # of games saved in the terminal; the first is the default
     flags_fixed_by_record: tuple[str, ...] = ()  # flags of `yomi play` that a saved game excludes
-    examples: Mapping[str, str]  # the game's commands, each with the end of its help
-    flags: Mapping[str, Callable[[argparse._ActionsContainer], object]] = {}
-    """By command: a function that adds the command's flags for this game only."""
+    commands: tuple[str, ...] = ("play", "selfplay", "duel", "tune", "learn", "dataset play")
+    settings: Mapping[str, type] = {}
+    """By command: the dataclass of the command's settings for this game only. See yomi.settings."""
     defaults: Mapping[str, Mapping[str, Value]] = {}  # by command: options with another default
     formats: tuple[type[FileFormat], ...] = ()  # of its networks, in the order in which they are tried
+
+    def settings_kind(self, command: str) -> type:
+        return self.settings.get(command, NoSettings)
 
     @property
     def pass_moves(self) -> tuple[int, ...]:
@@ -200,11 +208,11 @@ class Game(abc.ABC, Generic[G, P]):
 
     # -- commands --------------------------------------------------------------------------------------------------
 
-    start_play: Callable[[argparse.Namespace, Options], tuple[G, tuple[str, str]]]
-    """Returns the first position of `yomi play`, and the players' names if the game was saved (otherwise empty).
-
-    The flags contain `resume`: the file of a saved game, or None. The options get the settings of a saved game. Raises
-    OptionError if the file cannot be read, or if the position is impossible.
+    start_play: Callable[[Any, Options], G]
+    """Returns the first position of `yomi play`: (settings of the command, options). Raises OptionError."""
+    resume_play: Callable[[str, Options, Collection[str]], tuple[G, tuple[str, str]]]
+    """Returns a saved game and its players: (file, options, names of the options that the user set). The options get
+    the settings of the game. Raises OptionError.
     """
     reviewer: Callable[[Options, Path], Reviewer[Any]]
     """Loads a player, which is slow. The path is that of the first record. Raises LoadingError and ReviewError."""
@@ -213,33 +221,26 @@ class Game(abc.ABC, Generic[G, P]):
     rules of the rows, encoder of its positions, games of the record). Raises OptionError.
     """
 
-    def terminal(self, player: P, game: G, args: argparse.Namespace, advice: Mapping[str, Value]) -> TerminalGame[G]:
+    def terminal(self, player: P, game: G, settings: Any, advice: Mapping[str, Value]) -> TerminalGame[G]:
         raise NotImplementedError
 
     def may_be_record(self, content: bytes) -> bool:
         """Whether a file may be a record of this game, by its content without leading white space."""
         return False
 
-    def recorder(self, args: argparse.Namespace, options: Options) -> Recorder[G]:
+    def recorder(self, settings: Any, options: Options) -> Recorder[G]:
         """Return the recorder of `yomi selfplay`, or raise OptionError if its openings cannot be read."""
         raise NotImplementedError
 
-    def make_dataset(self, args: argparse.Namespace, say: Say) -> Dataset:
-        """Make or continue a data set from records: `yomi dataset make`.
+    make_dataset: Callable[[Sequence[Path], Path, Any, Any, Say], Dataset]
+    """Makes or continues a data set from records: (records, folder, settings of `yomi dataset make`, ShardWork, say).
 
-        Raises:
-            OptionError: a flag or a file is wrong.
-            NetworkError, EvaluatorError: a network for labels cannot be used.
-        """
-        raise NotImplementedError
-
-    def play_dataset(self, args: argparse.Namespace, say: Say) -> Dataset | str:
-        """Make or continue positions from self-play: `yomi dataset play`. Errors: see `make_dataset`.
-
-        Returns:
-            The data set, or a line about the positions if they do not form a data set yet.
-        """
-        raise NotImplementedError
+    Raises OptionError, NetworkError or EvaluatorError if a setting, a file or a network cannot be used.
+    """
+    play_dataset: Callable[[Path, Any, Any, Say], Dataset | str]
+    """Makes or continues positions from self-play: (folder, settings of `yomi dataset play`, ShardWork, say) -> the
+    data set, or a line about the positions if they do not form a data set yet. Errors: see `make_dataset`.
+    """
 
     def encoder(self, features: str) -> SparseEncoder | None:
         """Return the encoder of boards of a feature set for sparse networks, or None."""
@@ -249,11 +250,11 @@ class Game(abc.ABC, Generic[G, P]):
         """Return the game as the learning loop uses it, on the board of the options."""
         raise NotImplementedError
 
-    def learning(self, args: argparse.Namespace, network: Mapping[str, Any] | None) -> Game[G, P]:
-        """Return the descriptor for the flags of `yomi learn`. It is sent to the processes that play.
+    def learning(self, settings: Any, network: Mapping[str, Any] | None) -> Game[G, P]:
+        """Return the descriptor for the settings of `yomi learn`. It is sent to the processes that play.
 
         Args:
-            args: the flags of this game.
+            settings: those of this game.
             network: [network] of a training configuration; None: the game's own.
 
         Raises:
@@ -269,6 +270,14 @@ class Game(abc.ABC, Generic[G, P]):
             OptionError: a value is wrong.
         """
         return {}
+
+    def with_network_defaults(self, options: Options, named: Collection[str]) -> Options:
+        """Apply the network's recommended values, except to the `named` options, which the user set.
+
+        Players do this by themselves. Use it for searches without a player. Errors: see `network_defaults`.
+        """
+        found = self.network_defaults(options)
+        return options.with_values({name: value for name, value in found.items() if name not in named})
 
     # -- benchmarks ------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from yomi.errors import LineError
 from yomi.language import tr
 
 # Commands name the packages, not "yomi-engine[train]": pip does not know that name if yomi came from a folder, a wheel
@@ -27,6 +28,16 @@ EXTRA_OF = {
     **dict.fromkeys(("fastapi", "uvicorn", "pydantic", "starlette", "segno"), "web"),
     "ray": "cluster",
 }
+
+
+class MissingPackageError(LineError):
+    """A package that only some commands need is not installed. The message has the command that installs it."""
+
+
+def require_package(package: str, use: str) -> None:
+    """Raise MissingPackageError if a package that `use` needs is missing."""
+    if importlib.util.find_spec(package) is None:
+        raise MissingPackageError(missing_line(package, use))
 
 
 def pip_command(*words: str) -> str:

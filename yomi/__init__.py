@@ -26,6 +26,7 @@ _HOMES = {
     "Report": "library.values",
     "Score": "library.values",
     "Review": "engine.reviews.review",
+    "dataset": "library.commands",
     "learn": "library.commands",
     "match": "library.commands",
     "ratings": "library.commands",

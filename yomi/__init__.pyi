@@ -9,6 +9,7 @@ from yomi.errors import ClosedError as ClosedError
 from yomi.errors import Error as Error
 from yomi.errors import IllegalMove as IllegalMove
 from yomi.library.analysis import Analysis as Analysis
+from yomi.library.commands import dataset as dataset
 from yomi.library.commands import learn as learn
 from yomi.library.commands import match as match
 from yomi.library.commands import ratings as ratings

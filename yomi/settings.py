@@ -1,7 +1,7 @@
 """Settings as rows: options of the engine, of learning, of matches and of training.
 
 A dataclass field is a setting. Its annotation is the type; none is allowed if it has `| None`. From the row come the
-check, the flag (`yomi.engine.arguments.add_settings`), the key of a file, the reference, and USI's option:
+check, the flag (`yomi.engine.cli.flags.add_settings`), the key of a file, the reference, and USI's option:
 
     @dataclass
     class Settings:
@@ -95,6 +95,7 @@ class Setting:
     choices: tuple[str, ...] = ()
     codes: tuple[int, ...] = ()  # the numbers that kernels read for the choices; empty: 0, 1, 2, ...
     many: bool = False  # a tuple of such values
+    repeats: bool = False  # whether the flag of such a tuple is given once for each value
     names: tuple[str, ...] = ()  # names of flag and key: the current one, then old ones; empty: `name`
     word: str = ""  # the value in the flag's help, if it differs from METAVARS
     read: Callable[[str], Any] | None = None  # parses text of the kind `own`, or raises ValueError
@@ -359,8 +360,9 @@ flag = option  # the field's type makes it a flag
 
 @functools.cache
 def rows_of(kind: type) -> dict[str, Setting]:
-    """Return the settings of a dataclass by name."""
-    return {row.name: row.metadata["setting"](row.name, str(row.type)) for row in dataclasses.fields(kind)}
+    """Return the settings of a dataclass by name. Fields that are no settings are left out."""
+    fields = (field for field in dataclasses.fields(kind) if "setting" in field.metadata)
+    return {row.name: row.metadata["setting"](row.name, str(row.type)) for row in fields}
 
 
 def load_settings(kind: type, values: Mapping[str, Any], place: str = "") -> dict[str, Any]:

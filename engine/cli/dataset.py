@@ -5,28 +5,26 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from yomi.engine.arguments import add_task, add_value, check_counts, check_ranges
-from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
-from yomi.engine.cli.games import add_flags, add_games
+from yomi.engine.cli.flags import add_cluster, add_settings, add_task, add_value, asked_cluster, settings_of
+from yomi.engine.cli.games import add_games
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, add_actions
 from yomi.engine.clusters.jobs import folder_of
-from yomi.engine.datasets import SHARD_ROWS
-from yomi.engine.default_network import network_path
-from yomi.engine.go.descriptor import SCORED_ROWS
+from yomi.engine.datasets.settings import MakeSettings
 from yomi.engine.records import LeftOut
 from yomi.engine.registry import GAMES
-from yomi.engine.shogi.descriptor import add_score_scale, vary_boards
+from yomi.engine.shogi.settings import VarySettings
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import atomic_writer, check_file, check_folder, write_atomically
+from yomi.settings import rows_of
 
 if TYPE_CHECKING:
-    from yomi.engine.game import Game
     from yomi.nets.data.shards import Dataset, Shard
     from yomi.nets.metadata import FeatureSet
 
+MAKE, PLAY = "dataset make", "dataset play"
 USAGE = "yomi dataset ACTION ... [options]"
 EPILOG = """\
 examples:
@@ -75,57 +73,34 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_make(make: argparse.ArgumentParser) -> None:
-    from yomi.nets.metadata import FEATURE_SETS
-
-    add = make.add_argument
     text = "read records: files, folders, collections with one SGF per line"
-    add("paths", type=Path, nargs="+", metavar="PATH", help=text)
-    add("--out", type=Path, required=True, metavar="FOLDER", help="write the data set to this folder")
-    text = f"encode the inputs of networks as {', '.join(FEATURE_SETS)} (default: katago-v7)"
-    add("--features", choices=FEATURE_SETS, default="katago-v7", metavar="SET", help=text)
+    make.add_argument("paths", type=Path, nargs="+", metavar="PATH", help=text)
+    make.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="write the data set to this folder")
+    add_settings(make, MakeSettings)
     add_task(make, "shards")
-    add_value(make, "--test-share", 0.03, "S", "hold out this share of games for tests")
-    add_value(make, "--limit", 0, "N", "limit the positions of the whole set", "all")
-    rows = f"set the positions of a shard (default: {SHARD_ROWS}; {SCORED_ROWS} with --score-search)"
-    add("--shard-rows", type=int, metavar="N", help=rows)
-    add_value(make, "--min-moves", 20, "N", "ignore games with fewer moves")
-    add_value(make, "--seed", 1, "N", "set the seed of all random choices")
     add_cluster(make)
-    groups = {}
     for game in GAMES.values():
-        if "dataset make" in game.flags:
-            groups[game.title] = make.add_argument_group(game.title)
-            add_flags(groups[game.title], "dataset make", game)
-    make.set_defaults(of_games={title: group._group_actions for title, group in groups.items()})
+        kind = game.settings_kind(MAKE)
+        if issubclass(kind, MakeSettings):
+            add_settings(make, kind, leave_out=rows_of(MakeSettings), group=game.title)
 
 
 def _add_play(play: argparse.ArgumentParser) -> None:
-    command = "dataset play"
-    for game, child in add_games(play, command, "Make training data of {} from games against itself"):
-        add = child.add_argument
-        add("--positions", type=int, required=True, metavar="N", help="make at least this many positions")
-        add("--out", type=Path, required=True, metavar="FOLDER", help="write the data to this folder")
-        add_value(child, "--shard-rows", SHARD_ROWS, "N", "set the positions of a shard")
-        add_value(child, "--seed", 1, "N", "set the seed of all random choices")
-        add_flags(child, command, game)
+    for game, child in add_games(play, PLAY, "Make training data of {} from games against itself"):
+        child.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="write the data to this folder")
+        kind = game.settings_kind(PLAY)
+        add_settings(child, kind)
+        if "processes" not in rows_of(kind):  # data sets of shards
+            add_task(child, "shards")
         add_cluster(child)
 
 
 def _add_vary(vary: argparse.ArgumentParser) -> None:
-    add = vary.add_argument
-    add("folders", type=Path, nargs="+", metavar="FOLDER", help="read data sets with the features shogi-board")
-    add("--out", type=Path, required=True, metavar="FOLDER", help="write the data set to this folder")
-    add("--engine", required=True, metavar="COMMAND", help="label positions with this USI engine (as in yomi match)")
-    add("--nodes", type=int, required=True, metavar="N", help="limit the nodes of each evaluation")
-    add("--positions", type=int, metavar="N", help="make at least this many positions")
-    add("--shards", type=int, metavar="N", help="make this many shards; tasks need a fixed number")
+    text = "read data sets with the features shogi-board"
+    vary.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help=text)
+    vary.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="write the data set to this folder")
+    add_settings(vary, VarySettings)
     add_task(vary, "shards")
-    add("--net", type=network_path, metavar="NET", help="draw moves with this sparse network (default: yomi's own)")
-    add_value(vary, "--moves", 3, "N", "play 1 to N moves after a position")
-    add_value(vary, "--temperature", 1.8, "T", "set the temperature of the network's policy")
-    add_score_scale(vary)
-    add_value(vary, "--shard-rows", SHARD_ROWS, "N", "set the positions of a shard")
-    add_value(vary, "--seed", 1, "N", "set the seed of all random choices")
     add_cluster(vary)
 
 
@@ -161,33 +136,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 def make_dataset(args: argparse.Namespace) -> None:
+    from yomi.engine.datasets.shards import ShardWork
     from yomi.nets.metadata import feature_set
 
-    check_ranges(args, test_share=(0.0, 0.9))
-    check_counts(args, limit=0, seed=0, shard_rows=1)
-    args.cluster = asked_cluster(args)
-    args.out = folder_of(args.out, args.task)
-    game = GAMES[feature_set(args.features).game]
-    _refuse_others(args, game)
-    print_dataset(game.make_dataset(args, say))
-
-
-def _refuse_others(args: argparse.Namespace, game: Game[Any, Any]) -> None:
-    for other, actions in args.of_games.items():
-        for action in actions:
-            if other != game.title and getattr(args, action.dest) != action.default:
-                name = action.option_strings[0]
-                hint = f"remove it, or choose other --features than {args.features}"
-                raise CliError(f"{name} is an option for {other}: {hint}")
+    features = getattr(args, "features", None) or MakeSettings().features
+    game = GAMES[feature_set(features).game]
+    for other in GAMES.values():
+        for row in rows_of(other.settings_kind(MAKE)).values():
+            if other is not game and row.name not in rows_of(MakeSettings) and hasattr(args, row.name):
+                hint = f"remove it, or choose other --features than {features}"
+                raise CliError(f"{row.flag} is an option for {other.title}: {hint}")
+    settings = settings_of(game.settings_kind(MAKE), args)
+    work = ShardWork(MAKE, args.command_words, args.task, asked_cluster(args))
+    print_dataset(game.make_dataset(args.paths, folder_of(args.out, args.task), settings, work, say))
 
 
 def play_dataset(args: argparse.Namespace) -> None:
-    check_ranges(args, random_moves=(0.0, 1.0))
-    check_counts(args, positions=1, shard_rows=1, seed=0)
-    args.cluster = asked_cluster(args, getattr(args, "processes", None))
-    if "task" in args:  # only sets of shards have tasks
-        args.out = folder_of(args.out, args.task)
-    made = GAMES[args.game].play_dataset(args, say)
+    from yomi.engine.datasets.shards import ShardWork
+
+    game, task = GAMES[args.game], getattr(args, "task", None)
+    settings = settings_of(game.settings_kind(PLAY), args)
+    work = ShardWork(PLAY, args.command_words, task, asked_cluster(args, getattr(args, "processes", None)))
+    made = game.play_dataset(folder_of(args.out, task), settings, work, say)
     if isinstance(made, str):
         echo(made)
     else:
@@ -195,19 +165,21 @@ def play_dataset(args: argparse.Namespace) -> None:
 
 
 def vary_dataset(args: argparse.Namespace) -> None:
-    check_counts(args, positions=1, shards=1, nodes=1, moves=1, shard_rows=1, seed=0)
-    if (args.positions is None) == (args.shards is None):
+    from yomi.engine.datasets.shards import ShardWork
+    from yomi.engine.shogi.datasets.varied import vary_boards
+
+    settings = settings_of(VarySettings, args)
+    if (settings.positions is None) == (settings.shards is None):
         raise CliError("--positions, --shards: expected one of them")
-    args.cluster = asked_cluster(args)
-    if args.cluster is not None and args.shards is None:
+    cluster = asked_cluster(args)
+    if cluster is not None and settings.shards is None:
         raise CliError("--cluster with --positions: expected --shards, as shards are made at the same time")
-    if args.task is not None and args.shards is None:
+    if args.task is not None and settings.shards is None:
         raise CliError(
             f"--task {args.task} with --positions: expected --shards, as tasks do not know each other's rows"
         )
-    args.out = folder_of(args.out, args.task)
-    check_ranges(args, temperature=(0.01, 100.0))
-    print_dataset(vary_boards(GAMES["shogi"], args, say))
+    work = ShardWork("dataset vary", args.command_words, args.task, cluster)
+    print_dataset(vary_boards(args.folders, folder_of(args.out, args.task), settings, work, say))
 
 
 def check_dataset(args: argparse.Namespace) -> None:

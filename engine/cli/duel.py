@@ -12,14 +12,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_old_names, add_task, add_value, type_of
-from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
-from yomi.engine.cli.games import add_flags, add_games
-from yomi.engine.cli.loading import add_options, apply_network_defaults, check, collect
+from yomi.engine.cli.flags import (
+    add_cluster,
+    add_old_names,
+    add_settings,
+    add_task,
+    add_value,
+    asked_cluster,
+    type_of,
+)
+from yomi.engine.cli.games import add_games
+from yomi.engine.cli.loading import add_options, check, collect, known_options
 from yomi.engine.cli.match_settings import bounds
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError
-from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.clusters.jobs import Run, begin_run, folder_of, named_network
 from yomi.engine.default_network import named_file, network_file
 from yomi.engine.machine import usable_cores
@@ -28,6 +34,7 @@ from yomi.engine.matches.results import points_of
 from yomi.engine.options import NETWORK, TABLE, SearchOptions, Value, rows_for
 from yomi.engine.records import LeftOut
 from yomi.engine.registry import GAMES
+from yomi.engine.signals import ended_by_a_signal
 from yomi.settings import OptionError, did_you_mean
 
 if TYPE_CHECKING:
@@ -89,7 +96,7 @@ def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: s
     add_value(parser, "--temperature", 0.0, "X", "set the temperature after the opening, which falls fast", low=0)
     add_value(parser, "--seed", 1, "N", "set the seed of all random choices", low=0)
     add_cluster(parser)
-    add_flags(parser, COMMAND, game)
+    add_settings(parser, game.settings_kind(COMMAND))
     known = {*player_options(game.name), *BOARD}
     add_options(parser, game, leave_out=set(TABLE) - known, defaults=_defaults(game))
 
@@ -122,7 +129,10 @@ def read_players(
     own = {name: value for name, value in vars(args).items() if name != "seed"}
     options = game.fair(collect(argparse.Namespace(**own), game, **_defaults(game)))
     set_up_logs(options)
-    players = [apply_network_defaults(options.with_values(changes), args, game, changes) for changes in (first, second)]
+    known = known_options(args, game)
+    players = [
+        game.with_network_defaults(options.with_values(changes), {*known, *changes}) for changes in (first, second)
+    ]
     for player in players:
         check(player, game)
         if player.visits is None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from yomi.engine.arguments import add_old_names
+from yomi.engine.cli.flags import add_old_names
 from yomi.engine.cli.loading import (
     add_options,
     check_limited,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_setting, type_of
+from yomi.engine.cli.flags import add_setting, type_of
 from yomi.engine.cli.parser import CliError
 from yomi.engine.default_network import network_fault
 from yomi.engine.levels import FULL
@@ -86,17 +86,9 @@ def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value
     return options
 
 
-def apply_network_defaults(
-    options: Options, args: argparse.Namespace, game: Game[Any, Any], changes: Collection[str] = ()
-) -> Options:
-    """Apply the network's recommended values, except to options that the user set.
-
-    Players do this by themselves. Use it for commands that search without a player. `changes` are names of options that
-    the user set in other ways.
-    """
-    named = {*file_values(args, game), *named_options(args, game), *changes}
-    found = game.network_defaults(options)
-    return options.with_values({name: value for name, value in found.items() if name not in named})
+def known_options(args: argparse.Namespace, game: Game[Any, Any]) -> set[str]:
+    """Return the names of the options that the command line or a file set."""
+    return {*file_values(args, game), *named_options(args, game)}
 
 
 def named_options(args: argparse.Namespace, game: Game[Any, Any]) -> set[str]:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from yomi.engine.cli.parser import Command
 
 BENCH = "bench"
-WEB = "yomi.web.cli"  # the module of `yomi serve`, which uses the library
 COMMANDS = {
     "play": "play in the terminal",
     "review": "review game records: best moves, losses, worst moves",
@@ -123,7 +122,7 @@ def find_command(name: str) -> Command:
     from yomi.engine.cli.parser import Command
 
     module, _, attribute = OBJECTS.get(name, name).partition(":")
-    found = importlib.import_module(WEB if name == "serve" else f"yomi.engine.cli.{module}")
+    found = importlib.import_module(f"yomi.engine.cli.{module}")
     return getattr(found, attribute) if attribute else Command(found.USAGE, found.EPILOG, found.add, found.run)
 
 

@@ -17,12 +17,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
+from yomi.engine.cli.flags import add_cluster, add_settings, asked_cluster
 from yomi.engine.cli.games import split_game
-from yomi.engine.cli.match_settings import MatchSettings, add_settings, merge, read_file
+from yomi.engine.cli.match_settings import MatchSettings, merge, read_file
 from yomi.engine.cli.output import LINE_ENDS, echo, plot_check, say
 from yomi.engine.cli.parser import CliError, Command
-from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.clients.client import detect_protocol
 from yomi.engine.clients.spec import (
     COUNTS,
@@ -49,6 +48,7 @@ from yomi.engine.matches.schedule import draw_openings, load_openings, openings_
 from yomi.engine.options import Options
 from yomi.engine.records import LeftOut
 from yomi.engine.registry import GAMES, game_of_network
+from yomi.engine.signals import ended_by_a_signal
 from yomi.errors import printable
 from yomi.language import tr
 from yomi.nets.files import check_folder
@@ -95,7 +95,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     text = "yomi, yomi:OPTION=VALUE,..., or an engine's command line, after go or shogi"
     parser.add_argument("players", nargs="*", metavar="PLAYER", help=text)
     parser.add_argument("--config", type=Path, metavar="FILE", help="read settings and players from a TOML file")
-    add_settings(parser)
+    add_settings(parser, MatchSettings)
     add_cluster(parser)
     add_output(parser)
 
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot is not None:
         plot_check(args.plot)
     from_file, tables = read_file(args.config)
-    args.game, words = split_game(args.players, args.game)
+    args.game, words = split_game(args.players, getattr(args, "game", None))
     settings = merge(args, from_file)
     results = play_match(
         settings,

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.arguments import add_setting
+from yomi.engine.cli.flags import given_settings
 from yomi.engine.cli.parser import CliError
 from yomi.engine.clusters.jobs import Task
 from yomi.engine.matches.schedule import FORMS
 from yomi.engine.options import MAX_KOMI, TABLE
 from yomi.engine.registry import GAMES
 from yomi.nets.text import read_toml
-from yomi.settings import choice, flag, load_settings, number, option, rows_of
+from yomi.settings import choice, flag, load_settings, number, option
 
 FILE_PLAYERS = "players"
 MAX_CPU = 4095
@@ -128,17 +128,6 @@ class MatchSettings:
     # fmt: on
 
 
-SETTINGS = rows_of(MatchSettings)
-
-
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    groups: dict[str, Any] = {"": parser}
-    for row in SETTINGS.values():
-        if row.group not in groups:
-            groups[row.group] = parser.add_argument_group(row.group)
-        add_setting(groups[row.group], row, row.default, absent=None)
-
-
 def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
     """Return the settings of a TOML file and its players.
 
@@ -161,5 +150,4 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
 
 def merge(args: argparse.Namespace, from_file: Mapping[str, Any]) -> MatchSettings:
     """Return all settings. The command line overrides the file, the file overrides the defaults."""
-    given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
-    return MatchSettings(**{**from_file, **given})
+    return MatchSettings(**{**from_file, **given_settings(MatchSettings, args)})

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_value
+from yomi.engine.cli.flags import add_value
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, add_actions
 from yomi.engine.default_network import check_network, named_file, network_path

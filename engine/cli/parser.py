@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import importlib.util
 import re
 import sys
 import textwrap
@@ -16,7 +15,6 @@ from typing import Any
 from yomi.engine import screen
 from yomi.errors import LineError
 from yomi.language import is_japanese, tr, translated_line
-from yomi.nets.installation import missing_line
 from yomi.settings import did_you_mean
 
 FOREIGN_FLAGS = {
@@ -74,12 +72,6 @@ def add_actions(parser: argparse.ArgumentParser, command: str) -> Callable[..., 
 def sentence(text: str) -> str:
     """Return the help of a command as a sentence."""
     return f"{tr(text)}。" if is_japanese() else f"{text[0].upper()}{text[1:]}."
-
-
-def require_package(package: str, use: str) -> None:
-    """Raise CliError with the command that installs a package if it is missing."""
-    if importlib.util.find_spec(package) is None:
-        raise CliError(missing_line(package, use))
 
 
 class Parser(argparse.ArgumentParser):

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli.games import add_flags, add_games, ending_fault
+from yomi.engine.cli.flags import add_settings, settings_of
+from yomi.engine.cli.games import add_games, ending_fault
 from yomi.engine.cli.loading import add_options, collect
 from yomi.engine.cli.output import say, set_up_logs
 from yomi.engine.cli.parser import CliError
-from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.levels import FULL, describe_level, level_settings
 from yomi.engine.options import TABLE, Options
 from yomi.engine.registry import GAMES
 from yomi.engine.screen import is_interactive
+from yomi.engine.signals import ended_by_a_signal
 from yomi.engine.terminal import ENGINE, YOU, Terminal
 from yomi.language import tr
 from yomi.nets.files import check_file
@@ -53,7 +54,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument("--no-save", dest="save", action="store_const", const=None, help="do not save the game")
         text = "warn before a blunder, and offer the move back (default: at a terminal)"
         child.add_argument("--warn", action=argparse.BooleanOptionalAction, help=text)
-        add_flags(child, COMMAND, game)
+        add_settings(child, game.settings_kind(COMMAND))
         add_options(child, game, leave_out=("ponder", "stochastic_ponder"))
 
 
@@ -106,8 +107,12 @@ def run(args: argparse.Namespace) -> int:
         save = file_to_save(args.save, game.save_suffixes)
     set_up_logs(options)
     game.prepare(options, say)
-    begun, names = game.start_play(args, options)
-    played = game.terminal(game.load_player(options, say), begun, args, advice_settings(options.level, game))
+    settings = settings_of(game.settings_kind(COMMAND), args)
+    if resumed is None:
+        begun, names = game.start_play(settings, options), ("", "")
+    else:
+        begun, names = game.resume_play(resumed, options, vars(args))
+    played = game.terminal(game.load_player(options, say), begun, settings, advice_settings(options.level, game))
     is_draft = resumed is None and args.save == AUTO
     color = args.color or ("white" if names == (ENGINE, YOU) else "black")
     in_place = is_interactive()

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_task, add_value, check_counts, type_of
-from yomi.engine.cli.cluster_flags import add_cluster, asked_cluster
+from yomi.engine.cli.flags import add_cluster, add_task, add_value, asked_cluster, type_of
 from yomi.engine.cli.loading import (
     add_options,
     check_limited,
@@ -22,7 +21,6 @@ from yomi.engine.cli.loading import (
 )
 from yomi.engine.cli.output import echo, plot_check, say, set_up_logs
 from yomi.engine.cli.parser import CliError
-from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.clusters.jobs import folder_of
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.default_network import ask_for_alpha_beta
@@ -43,6 +41,7 @@ from yomi.engine.reviews.run import (
     ReviewSettings,
 )
 from yomi.engine.reviews.scans import FIRST, FULL, KnownPositions, Progress, parse_first_pass
+from yomi.engine.signals import ended_by_a_signal
 from yomi.errors import printable
 from yomi.language import is_japanese, tr
 from yomi.nets.files import check_file, check_folder
@@ -107,7 +106,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("records", nargs="+", type=Path, metavar="FILE|FOLDER", help=text)
     text = "write reviews to this folder (default: beside each record)"
     parser.add_argument("--out", type=Path, metavar="FOLDER", help=text)
-    add_value(parser, "--worst", 5, "N", "show this many worst moves of each side")
+    add_value(parser, "--worst", 5, "N", "show this many worst moves of each side", low=0)
     text = "set what an inaccuracy, a mistake and a blunder lose, such as 2,5,10points"
     text += f" (default: {DEFAULT}, in Go also {DEFAULT.text(GO.score).partition(' ')[0]})"
     read = type_of(Thresholds.parse)
@@ -129,7 +128,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    check_counts(args, worst=0)
     quiz = QUIZ.get(args.quiz, ())
     settings = ReviewSettings(
         args.thresholds, args.quick, args.worst, args.record, args.html, args.plot, quiz if args.html else ()

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import check_counts
+from yomi.engine.cli.flags import add_value
 from yomi.engine.cli.loading import check, user_values
 from yomi.engine.cli.output import say, set_up_logs
 from yomi.engine.cli.parser import CliError, Command
@@ -54,7 +54,7 @@ play. The first line of the password file is the password; its mode must be 0600
 def _add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="read servers and accounts from this TOML file")
     parser.add_argument("--account", action="append", metavar="NAME", help="play only this account; repeatable")
-    parser.add_argument("--games", type=int, metavar="N", help="end after N games of each account")
+    add_value(parser, "--games", None, "N", "end after N games of each account", "never", low=1)
     parser.add_argument("--events", type=Path, metavar="FILE", help="append events to FILE, as lines of JSON")
     parser.add_argument("--log-file", metavar="FILE", help="append the log to this file")
     levels = ("debug", "info", "warning", "error")
@@ -66,7 +66,6 @@ def _run(args: argparse.Namespace, protocol: str, make_client: MakeClient) -> in
     from yomi.engine.servers.runner import Reporter, Runner
     from yomi.engine.servers.settings import PasswordError, forget_environment, read_settings
 
-    check_counts(args, games=1)
     settings = read_settings(args.file, protocol)
     accounts = _chosen(settings.accounts, args)
     try:

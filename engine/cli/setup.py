@@ -11,12 +11,12 @@ from pathlib import Path
 
 from yomi.engine.cli.loading import user_config
 from yomi.engine.cli.output import echo, say
-from yomi.engine.cli.parser import CliError, Command, add_actions, require_package
+from yomi.engine.cli.parser import CliError, Command, add_actions
 from yomi.engine.options import TABLE, read_tables
 from yomi.engine.registry import GAMES
 from yomi.language import tr
 from yomi.nets.files import write_atomically
-from yomi.nets.installation import pip_command
+from yomi.nets.installation import pip_command, require_package
 from yomi.settings import Setting, Value
 
 # -- setup ----------------------------------------------------------------------------------------------------------

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from yomi import __version__
-from yomi.engine.arguments import add_sets, add_value, check_counts
-from yomi.engine.cli.parser import CliError, require_package
-from yomi.engine.cli.signals import stopped_by_a_signal
+from yomi.engine.cli.flags import add_sets, add_value
+from yomi.engine.cli.parser import CliError
 from yomi.engine.default_network import named_file
 from yomi.engine.machine import start_facts
 from yomi.engine.registry import GAMES, find_encoder
+from yomi.engine.signals import stopped_by_a_signal
 from yomi.nets.files import append_object, check_folder
+from yomi.nets.installation import require_package
 from yomi.nets.user_files import ACCEPT, content_of, is_in_file, keep_files
 
 if TYPE_CHECKING:
@@ -42,19 +43,18 @@ networks from the current folder. The keys of a configuration: docs/SETTINGS.md;
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="CONFIG | export CONFIG | test NET DATA", help="see the examples")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="set the folder of the run (default: runs/NAME)")
-    parser.add_argument("--steps", type=int, metavar="N", help="stop at this step; a later run continues")
-    add_value(parser, "--processes", 1, "N", "train with this many processes, one for each GPU")
+    add_value(parser, "--steps", None, "N", "stop at this step; a later run continues", "never", low=1)
+    add_value(parser, "--processes", 1, "N", "train with this many processes, one for each GPU", low=1)
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="override the device of the configuration")
     add_sets(parser, "configuration")
     text = "continue although a file of the network, its start or its teacher has changed"
     parser.add_argument(ACCEPT, action="store_true", help=text)
     text = "test on this part of the data (default: test)"
     parser.add_argument("--split", choices=("train", "test"), default="test", help=text)
-    add_value(parser, "--limit", 0, "N", "test on at most N positions", "all")
+    add_value(parser, "--limit", 0, "N", "test on at most N positions", "all", low=0)
 
 
 def run(args: argparse.Namespace) -> int:
-    check_counts(args, limit=0, steps=1, processes=1)
     match args.words:
         case ["test", network, folder]:
             test(Path(named_file(network, None)), Path(folder), args)

@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_value
 from yomi.engine.cli.duel import INERT, add_common, begin_duel, describe, make_terms, open_referees, read_players
+from yomi.engine.cli.flags import add_value
 from yomi.engine.cli.games import add_children, add_games
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError
-from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.clusters.jobs import Run, begin_run
 from yomi.engine.matches.results import points_of
 from yomi.engine.options import TABLE, SearchOptions, rows_for
 from yomi.engine.registry import GAMES
+from yomi.engine.signals import ended_by_a_signal
 from yomi.settings import OptionError, did_you_mean
 
 if TYPE_CHECKING:

@@ -14,13 +14,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from yomi import __version__
 from yomi.engine.machine import start_facts
 from yomi.errors import LineError
 from yomi.nets.files import source_digest, write_atomically
+from yomi.nets.installation import require_package
 from yomi.nets.text import first_difference, parse_json
+from yomi.settings import OptionError, flag, number, option
+
+if TYPE_CHECKING:
+    from yomi.engine.clusters.actors import ClusterOptions
 
 RUN_NAME = "run.json"
 RUN_FORMAT = 1
@@ -28,6 +33,7 @@ DIGEST_LENGTH = 16
 FLAG = "--task"
 MAX_TASKS = 1_000_000
 MAX_UNITS = 100_000_000
+CLUSTER = "cluster"  # group of settings
 
 
 class JobError(LineError):
@@ -62,6 +68,50 @@ class Task:
     @property
     def folder(self) -> str:
         return f"part-{self.number}-of-{self.count}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSettings:
+    """Settings of commands that can work on a cluster."""
+
+    # a table: the formatter would give each argument a line
+    # fmt: off
+    cluster: str | None = option(
+        None, "work on a Ray cluster: auto (this machine's), local (a new one), or HOST:PORT", CLUSTER, word="ADDRESS"
+    )
+    cores_per_process: float = number(
+        1.0, 0, None, "reserve this many cores for each process", CLUSTER, word="N",
+        names=("cores_per_process", "actor_cpus"),
+    )
+    gpus_per_process: float = number(
+        0.0, 0, None, "reserve this many GPUs (or a part) for each process", CLUSTER, word="N",
+        names=("gpus_per_process", "actor_gpus"),
+    )
+    insecure: bool = flag(False, "use a cluster that runs code of anyone who can reach it", CLUSTER)
+    # fmt: on
+
+    def options(self, processes: int | None = None, task: Task | None = None) -> ClusterOptions | None:
+        """Return the cluster with this number of processes (None: as many as fit), or None without a cluster.
+
+        Raises:
+            OptionError: the settings contradict each other.
+            MissingPackageError: Ray is not installed.
+        """
+        cores, gpus = self.cores_per_process, self.gpus_per_process
+        if self.cluster is None:
+            if (cores, gpus, self.insecure) != (1.0, 0.0, False):
+                raise OptionError("--cores-per-process, --gpus-per-process, --insecure: expected --cluster with them")
+            return None
+        if task is not None:
+            raise OptionError("--cluster with --task: expected one of them, as a cluster shares the work by itself")
+        if processes is not None and processes < 1:
+            raise OptionError(f"--processes {processes} with --cluster: expected at least one process")
+        if not cores + gpus:
+            raise OptionError("--cores-per-process 0 --gpus-per-process 0: expected a core or a GPU for each process")
+        require_package("ray", "--cluster")
+        from yomi.engine.clusters.actors import ClusterOptions  # other starts do not need it
+
+        return ClusterOptions(self.cluster, processes, cores, gpus, self.insecure)
 
 
 def folder_of(out: Path, task: Task | None) -> Path:
@@ -253,9 +303,9 @@ def missing_lines(parts: Sequence[Part]) -> tuple[int, list[str]]:
     some = parts[0].run
     known = {part.run.task.number: part.done for part in parts if part.run.task is not None}
     lines, total = [], 0
-    for number in range(1, (some.task.count if some.task else 1) + 1):
-        task = Task(number, some.task.count if some.task else 1)
-        left = [unit for unit in task.share(some.units) if unit not in known.get(number, ())]
+    for part_number in range(1, (some.task.count if some.task else 1) + 1):
+        task = Task(part_number, some.task.count if some.task else 1)
+        left = [unit for unit in task.share(some.units) if unit not in known.get(part_number, ())]
         if left:
             total += len(left)
             lines.append(f"task {task} lacks {some.unit} {ranges(left, task.count)}: {some.command_line(task)}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import time
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -171,5 +170,5 @@ class GoRecorder:
         return {".sgf": text.encode("utf-8")}
 
 
-def open_recorder(args: Namespace, options: Options) -> GoRecorder:
+def open_recorder(settings: object, options: Options) -> GoRecorder:
     return GoRecorder(options)

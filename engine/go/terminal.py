@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from argparse import Namespace
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from yomi.engine.go.points import HANDICAP_KOMI, HandicapError, fixed_handicap, 
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import final_score, removed_stones
+from yomi.engine.go.settings import PlayGoSettings
 from yomi.engine.go.sgf import SgfError, to_sgf
 from yomi.engine.options import TABLE, Options, Value
 from yomi.engine.players.request import Decision
@@ -165,26 +165,25 @@ def japanese_lead(lead: float) -> str:
     return f"{shown_color(BLACK if lead > 0 else WHITE)}の{abs(lead):.1f}目リード" if round(lead, 1) else "互角"
 
 
-def open_terminal(player: GoPlayer, game: GoGame, args: Namespace, advice: Mapping[str, Value]) -> GoTerminalGame:
+def open_terminal(
+    player: GoPlayer, game: GoGame, settings: PlayGoSettings, advice: Mapping[str, Value]
+) -> GoTerminalGame:
     return GoTerminalGame(player, game, advice, colored=has_colors())
 
 
-def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, str]]:
-    """Return the game that `yomi play go` starts with. A record sets the options' size and komi."""
-    if args.resume is not None:
-        return _load(args.resume, options, "rules" in vars(args))
+def start_play(settings: PlayGoSettings, options: Options) -> GoGame:
     game = new_game(options)
-    if args.handicap:
+    if settings.handicap:
         try:
-            game.place_handicap(fixed_handicap(args.handicap, game.board))
+            game.place_handicap(fixed_handicap(settings.handicap, game.board))
             if options.komi is None:
                 game.set_komi(HANDICAP_KOMI)
         except HandicapError as error:
-            raise OptionError(f"--handicap {args.handicap}: {error}") from None
-    return game, ("", "")
+            raise OptionError(f"--handicap {settings.handicap}: {error}") from None
+    return game
 
 
-def _load(path: str, options: Options, has_rules: bool) -> tuple[GoGame, tuple[str, str]]:
+def resume_play(path: str, options: Options, named: Collection[str]) -> tuple[GoGame, tuple[str, str]]:
     """Return the first game of a file, with its own size, komi and, if it names them, rules."""
     try:
         record = load_record(path)
@@ -194,7 +193,7 @@ def _load(path: str, options: Options, has_rules: bool) -> tuple[GoGame, tuple[s
         text = tr("the game has ended ({ending}), expected one that has not", ending=record.result)
         raise OptionError(f"--resume {path}: {text}")
     try:
-        rules = Rules.parse(options.rules) if has_rules or options.rules != TABLE["rules"].default else None
+        rules = Rules.parse(options.rules) if "rules" in named or options.rules != TABLE["rules"].default else None
         game = record.game(rules=rules, override_rules=record.rules is None)
     except SgfError as error:
         raise OptionError(f"--resume: {error}") from None

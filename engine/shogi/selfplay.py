@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import time
 import weakref
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +19,12 @@ from yomi.engine.options import Options
 from yomi.engine.play import DECLARATION, Ended
 from yomi.engine.players.request import Decision
 from yomi.engine.records import record_score
-from yomi.engine.shogi.descriptor import RECORD_FORMATS
 from yomi.engine.shogi.game import ShogiGame, ShogiReferee, csa_ending, new_game
 from yomi.engine.shogi.placement import format_sfen
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, note_of, record_of
+from yomi.engine.shogi.settings import RECORD_FORMATS, SelfplayShogiSettings
 from yomi.native.datasets.packed import write_boards
 from yomi.native.shogi.pieces import HAND_TYPES
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI
@@ -65,8 +64,8 @@ def begin(options: Options, opening: GameRecord) -> ShogiGame:
     return game
 
 
-def open_recorder(args: Namespace, options: Options) -> ShogiRecorder:
-    return ShogiRecorder(options, args.format, args.openings)
+def open_recorder(settings: SelfplayShogiSettings, options: Options) -> ShogiRecorder:
+    return ShogiRecorder(options, settings.format, Path(settings.openings) if settings.openings else None)
 
 
 class ShogiRecorder:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from yomi.engine.color import BLACK, COLOR_NAMES, opponent
 from yomi.engine.default_network import alpha_beta_file
@@ -20,6 +19,7 @@ from yomi.engine.shogi.placement import STARTPOS, SfenError, format_sfen, parse_
 from yomi.engine.shogi.records.files import load_records, save_records
 from yomi.engine.shogi.records.japanese import ENGLISH_HANDICAPS, parse_handicap, sides_of
 from yomi.engine.shogi.records.record import INTERRUPTED, GameRecord, RecordError, record_of
+from yomi.engine.shogi.settings import PlayShogiSettings
 from yomi.engine.terminal import TerminalGame, TurnResult
 from yomi.errors import IllegalMove
 from yomi.language import JAPANESE_SAMPLE, encodes, is_japanese, tr
@@ -195,21 +195,25 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         return tr(", ").join(parts) or tr("the only choice")
 
 
-def start_play(args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str, str]]:
-    record = None if args.resume is None else _load(args.resume)
-    if args.handicap is not None and args.sfen is not None:
+def start_play(settings: PlayShogiSettings, options: Options) -> ShogiGame:
+    if settings.handicap is not None and settings.sfen is not None:
         raise OptionError(tr("--handicap with --sfen: expected one of the two"))
+    sfen = settings.sfen or STARTPOS if settings.handicap is None else handicap_sfen(settings.handicap)
     try:
-        if record is not None:
-            initial = format_sfen(record.initial)
-        else:
-            initial = args.sfen or STARTPOS if args.handicap is None else handicap_sfen(args.handicap)
-        game = new_game(options, initial)
-        for recorded in record.moves if record is not None else ():
+        return new_game(options, sfen)
+    except SfenError as error:
+        raise OptionError(f"--sfen: {error}") from None
+
+
+def resume_play(path: str, options: Options, named: Collection[str]) -> tuple[ShogiGame, tuple[str, str]]:
+    record = _load(path)
+    try:
+        game = new_game(options, format_sfen(record.initial))
+        for recorded in record.moves:
             game.play(recorded.move)
     except (SfenError, IllegalMove) as error:
-        raise OptionError(f"{'--sfen' if record is None else '--resume'}: {error}") from None
-    return game, ("", "") if record is None else (record.black, record.white)
+        raise OptionError(f"--resume: {error}") from None
+    return game, (record.black, record.white)
 
 
 def handicap_sfen(name: str) -> str:
@@ -234,7 +238,7 @@ def _load(path: str) -> GameRecord:
 
 
 def open_terminal(
-    player: Player[ShogiGame], game: ShogiGame, args: Namespace, advice: Mapping[str, Value]
+    player: Player[ShogiGame], game: ShogiGame, settings: PlayShogiSettings, advice: Mapping[str, Value]
 ) -> ShogiTerminalGame:
-    japanese = args.board == "japanese" or (args.board == "auto" and encodes(JAPANESE_SAMPLE))
+    japanese = settings.board == "japanese" or (settings.board == "auto" and encodes(JAPANESE_SAMPLE))
     return ShogiTerminalGame(player, game, japanese=japanese, colored=has_colors(), advice=advice)

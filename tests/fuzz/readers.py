@@ -27,7 +27,7 @@ from tests.naive.shogi_networks import write_network as write_shogi
 from yomi.bench.beside_cshogi import ProblemError, read_problems
 from yomi.bench.choices import ChoicesError, Sayings
 from yomi.bench.levels import LevelsError, read_pairings
-from yomi.engine.cli import learn, match_settings, net
+from yomi.engine.cli import match_settings, net
 from yomi.engine.cli.parser import CliError
 from yomi.engine.clients.spec import SpecError, parse_spec_table
 from yomi.engine.clusters.jobs import JobError, Part, Run, Task, begin_run, read_run
@@ -40,7 +40,7 @@ from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.networks import FORMATS as GO_FORMATS
 from yomi.engine.go.networks import make_program
 from yomi.engine.go.sgf import SgfError
-from yomi.engine.learning import store
+from yomi.engine.learning import run, store
 from yomi.engine.learning.journal import Journal as LearningJournal
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.spool import SelfPlayGame, Spool
@@ -843,7 +843,7 @@ _ALL = (
     Reader("match-settings", _read_match, (CliError, SpecError, OptionError), _one("match.toml", MATCH)),
     Reader("servers", _read_servers, (SettingsError,), _one("servers.toml", SERVERS)),
     Reader("training", read_training_config, (NetworkError,), _one("training.toml", TRAINING)),
-    Reader("learning-network", learn._read_tables, (CliError,), _one("network.toml", LEARNING)),
+    Reader("learning-network", run._read_tables, (OptionError,), _one("network.toml", LEARNING)),
     Reader("password", _read_password, (PasswordError,), _one("password", b"secret\nnot read\n")),
     Reader("tuning", _read_tuning, (), _tuning_files),
     Reader("precision", _read_verdict, (), _one("v.json", VERDICT)),

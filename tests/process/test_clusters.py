@@ -19,8 +19,8 @@ import pytest
 from tests.fakes.units import FakeUnitPool
 from tests.process.match_process import ROOT, command, scripted
 from tests.unit.test_go_dataset import random_record
-from yomi.engine.cli import cluster_flags
 from yomi.engine.cli.main import build, main
+from yomi.engine.clusters import jobs
 from yomi.engine.clusters.jobs import RUN_NAME, read_run
 from yomi.engine.datasets import shards as shard_units
 from yomi.engine.default_network import named_file
@@ -287,7 +287,7 @@ def test_a_task_of_a_review_needs_a_folder(
 def actors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let commands with --cluster work on actors in this process, some of which are lost."""
     monkeypatch.setattr(FakeUnitPool, "made", [], raising=False)
-    monkeypatch.setattr(cluster_flags, "require_package", lambda package, use: None)
+    monkeypatch.setattr(jobs, "require_package", lambda package, use: None)
     for module in (match_units, shard_units, shares):
         monkeypatch.setattr(module, "UnitPool", FakeUnitPool)
     yield

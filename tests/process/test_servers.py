@@ -163,7 +163,10 @@ def test_an_engine_that_does_not_start(server: FakeServer, tmp_path: Path) -> No
     ("flags", "message"),
     [
         (["--account", "two"], "--account two: expected one of one"),
-        (["--games", "0"], "--games 0: expected at least 1"),
+        (
+            ["--games", "0"],
+            "argument --games: expected an integer of at least 1, or none, found 0 (see yomi cgos --help)",
+        ),
         (["--log-file", "/no/such/folder/log"], "--log-file /no/such/folder/log: No such file or directory"),
         (["--events", "/no/such/folder/events"], "/no/such/folder/events: No such file or directory"),
     ],

@@ -12,11 +12,11 @@ HELP = """
     yomi.errors yomi.language
 """
 ENGINE = f"""{HELP}
-    yomi.children yomi.engine.arguments yomi.engine.cli.engines yomi.engine.cli.loading yomi.engine.cli.output
+    yomi.children yomi.engine.cli.flags yomi.engine.cli.engines yomi.engine.cli.loading yomi.engine.cli.output
     yomi.engine.cli.parser
-    yomi.engine.datasets yomi.engine.default_network yomi.engine.game yomi.engine.levels yomi.engine.machine
+    yomi.engine.default_network yomi.engine.game yomi.engine.levels yomi.engine.machine
     yomi.engine.options yomi.engine.protocols.session yomi.engine.records yomi.engine.screen
-    yomi.nets yomi.nets.errors yomi.nets.installation yomi.nets.models yomi.settings
+    yomi.nets yomi.nets.errors yomi.nets.models yomi.settings
 """
 USI = f"""{ENGINE}
     yomi.engine.shogi yomi.engine.shogi.descriptor yomi.engine.shogi.usi yomi.engine.shogi.usi.codec

@@ -12,6 +12,7 @@ import pytest
 from tests.looping import looped
 from tests.unit.command_lines import help_of
 from yomi import nets
+from yomi.engine.cli.games import EXAMPLES
 from yomi.engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, expanded, find_command, main, main_usi
 from yomi.engine.cli.parser import ESSENTIAL, short_help
 from yomi.engine.options import rows_for
@@ -55,7 +56,7 @@ def test_help_names_what_is_there(name: str, text: str, capsys: pytest.CaptureFi
 
 PARSERS = [
     *COMMANDS,
-    *(f"{command} {game.name}" for game in GAMES.values() for command in game.examples),
+    *(f"{command} {game.name}" for game in GAMES.values() for command in game.commands),
     *(f"net {action}" for action in ("info", "import", "compress", "join", "calibrate")),
     *(f"dataset {action}" for action in ("make", "vary", "check", "describe", "convert", "openings")),
     *(f"bench {name}" for name in ("nps", "evaluator", "levels", "people", "choices", "precision", "gpu", "mate")),
@@ -101,7 +102,7 @@ def test_short_help_has_about_ten_options(words: str, capsys: pytest.CaptureFixt
 
 def test_every_option_of_short_help_exists() -> None:
     for command, names in ESSENTIAL.items():
-        lines = [f"{command} {game.name}" for game in GAMES.values() if command in game.examples] or [command]
+        lines = [f"{command} {game.name}" for game in GAMES.values() if command in game.commands] or [command]
         parsers = [find_parser(line.split()) for line in lines]
         known = {flag.lstrip("-") for parser in parsers for flag in parser._option_string_actions}
         assert set(names.split()) <= known, command
@@ -156,7 +157,7 @@ def test_commands_are_listed_in_groups_on_one_screen(capsys: pytest.CaptureFixtu
 def examples() -> list[str]:
     """Return the command lines in the help texts of all commands, without what is said of them."""
     texts = [EPILOG, *(find_command(name).epilog for name in COMMANDS if name != BENCH)]
-    texts += [text for game in GAMES.values() for text in game.examples.values()]
+    texts += [text for game in GAMES for text in EXAMPLES[game].values()]
     lines = re.findall(r"^  (yomi .*)", "\n".join(texts).replace("\\\n      ", ""), re.MULTILINE)
     return [re.split(r" {3,}| [<>] ", line)[0] for line in lines if not re.search("--help|yomi help|version", line)]
 

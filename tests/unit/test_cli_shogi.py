@@ -12,12 +12,12 @@ import pytest
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.unit.command_lines import error_of, play_at
 from yomi.engine.cli.main import main
-from yomi.engine.cli.selfplay import Files, Series
 from yomi.engine.game import Game, Say
 from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError
 from yomi.engine.records import record_score
 from yomi.engine.registry import SHOGI
+from yomi.engine.selfplay import Files, Series
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.records.files import load_records
@@ -153,8 +153,8 @@ def test_play_from_the_command_line(
         ("play shogi --size 9", "unrecognized arguments"),
         ("play shogi --color green", "--color: invalid choice"),
         ("play shogi --net no/such/file", "no such file"),
-        ("selfplay shogi --games 0", "--games 0: expected at least 1"),
-        ("selfplay shogi --format pgn", "invalid choice: 'pgn'"),
+        ("selfplay shogi --games 0", "--games: expected an integer of at least 1"),
+        ("selfplay shogi --format pgn", "--format: expected one of csa, kif, usi, hcpe, hcpe3, found 'pgn'"),
         ("selfplay shogi --openings no/such/file", "--openings cannot read no/such/file"),
     ],
 )

@@ -12,12 +12,12 @@ from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.sgf import read_sgf
 from yomi.engine.cli.main import main
-from yomi.engine.cli.selfplay import Series
 from yomi.engine.go import record_files
 from yomi.engine.go.learning import GoRecorder
 from yomi.engine.learning.rows import Collection
 from yomi.engine.options import Options
 from yomi.engine.registry import GO, SHOGI
+from yomi.engine.selfplay import Series
 from yomi.engine.shogi.records.csa import read_csa
 from yomi.engine.shogi.records.files import load_records
 from yomi.engine.shogi.records.packed import read_hcpe3

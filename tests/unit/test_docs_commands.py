@@ -22,7 +22,7 @@ INDENTED = re.compile(r"^    (yomi .*)", re.MULTILINE)
 LINE = re.compile(r"\s*(?:[A-Z_]+=\S+ )?(?:exec )?yomi(?:-usi)? |pip .*&& yomi |printf .*\| yomi")
 MENTION = re.compile(r"`((?:exec )?(?:/path/to/)?yomi(?:-usi)? [^`\n]+|pip [^`\n]*&& yomi [^`\n]+)`")
 # Texts also name a command without all that it requires, or with a word in capitals in place of a value.
-UNFINISHED = re.compile(r"are required|without a game|expected one argument|invalid .*'[A-Z]+'")
+UNFINISHED = re.compile(r"are required|without a game|expected one argument|(invalid|found) .*'?[A-Z]+'")
 PAGES = [*prose.pages(), *prose.japanese_pages()]
 
 

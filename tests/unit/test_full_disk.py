@@ -23,7 +23,7 @@ ALLOWED = {
     "engine/cli/main.py: drop_stdout": "the null device",
     "engine/cli/main.py: open_closed": "the null device",
     "engine/cli/output.py: LogFile": "a log of lines for people",
-    "engine/cli/selfplay.py: _append": "rows for append_whole",
+    "engine/selfplay.py: _append": "rows for append_whole",
     "engine/cli/train.py: _note_start": "a journal for append_object",
     "engine/datasets/shards.py: to_files": "to memory",
     "engine/evaluators/devices.py: _quiet": "the null device",
@@ -249,7 +249,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(
     for name in (
         "native.precompile.compile_names",
         "engine.reviews.run.Reviewers.review",
-        "engine.cli.selfplay.open_series",
+        "engine.game.Game.load_player",
     ):
         monkeypatch.setattr(f"yomi.{name}", work)
     out, record = tmp_path / "file", tmp_path / "a.sgf"

@@ -27,11 +27,12 @@ from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.datasets import teacher as go_teacher
 from yomi.engine.go.datasets.dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
 from yomi.engine.go.datasets.games import Row, blank_columns, read_games
-from yomi.engine.go.datasets.teacher import LABELS_VERSION, NetworkTeacher, seed_of
+from yomi.engine.go.datasets.teacher import NetworkTeacher, seed_of
 from yomi.engine.go.game import SCORINGS, GoGame
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.scoring import read_result
+from yomi.engine.go.settings import LABELS_VERSION
 from yomi.engine.go.sgf import to_sgf
 from yomi.engine.play import RESIGNATION, SCORE, TIME
 from yomi.engine.players import precision
@@ -411,7 +412,7 @@ def test_a_device_is_used_by_one_thread(
             users.add(threading.current_thread().name)
 
     def open_watched(formats: Any, path: Path, size: int) -> Any:
-        return SimpleNamespace(load=lambda device, precision: Watched(make_katago(path, size)))
+        return SimpleNamespace(load=lambda device, **options: Watched(make_katago(path, size)))
 
     monkeypatch.setattr(go_teacher, "open_network", open_watched)
     teacher = NetworkTeacher(network, visits, Device("cuda"), "fp32", 1)
@@ -523,7 +524,7 @@ def test_fewer_bits_label_only_where_they_agree(tmp_path: Path, monkeypatch: pyt
     network = tmp_path / "net.bin"
     network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
 
-    def make_either(path: Path, size: int, device: Any, precision: str) -> Any:
+    def make_either(formats: Any, path: Path, size: int, device: Any, *, precision: str) -> Any:
         """Return an evaluator whose fewer bits are as good on 5×5 alone."""
         evaluator: Any = load_go(path, size, str(device))
         if precision != "fp32":
@@ -537,10 +538,9 @@ def test_fewer_bits_label_only_where_they_agree(tmp_path: Path, monkeypatch: pyt
             evaluator._backend.run = run_worse
         return evaluator
 
-    def open_either(formats: Any, path: Path, size: int) -> Any:
-        return SimpleNamespace(load=functools.partial(make_either, path, size))
-
-    monkeypatch.setattr(go_teacher, "open_network", open_either)
+    monkeypatch.setattr(
+        go_teacher, "open_network", lambda *given: SimpleNamespace(load=functools.partial(make_either, *given))
+    )
     teacher = NetworkTeacher(network, 1, CPU, "auto", 1)
     assert [teacher.evaluator(size).precision for size in (5, 6)] == ["int16", "fp32"]
     teacher.close()

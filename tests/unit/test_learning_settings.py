@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from yomi.engine.cli.cluster_flags import asked_cluster
-from yomi.engine.cli.learn import _adapted, _read_tables
+from yomi.engine.cli.flags import asked_cluster, settings_of
 from yomi.engine.cli.main import build
 from yomi.engine.cli.parser import CliError
 from yomi.engine.clusters.actors import ClusterOptions
 from yomi.engine.evaluators import devices
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.learning.run import RunSettings, _adapted, _read_tables
 from yomi.engine.learning.settings import LearnSettings, learn_settings, training_tables
 from yomi.engine.options import Options
 from yomi.settings import OptionError, make_settings
@@ -90,7 +90,7 @@ def test_a_start_that_is_no_network(tmp_path: Path, start: str, message: str, mo
     monkeypatch.chdir(ROOT)
     config = tmp_path / "network.toml"
     config.write_text(f'[network]\nstart = "{start}"\n', encoding="ascii")
-    with pytest.raises(CliError) as caught:
+    with pytest.raises(OptionError) as caught:
         _read_tables(config, "go")
     assert str(caught.value).startswith(f"--network {config}: {message}")
 
@@ -99,16 +99,15 @@ def test_a_start_that_is_no_network(tmp_path: Path, start: str, message: str, mo
     ("flags", "message"),
     [
         ("--gpus-per-process 0.5", "--cores-per-process, --gpus-per-process, --insecure: expected --cluster with them"),
-        ("--cluster local --processes 0", "--processes, --cores-per-process, --gpus-per-process: expected at least"),
-        ("--cluster local --cores-per-process -1", "--processes, --cores-per-process, --gpus-per-process: expected at"),
+        ("--cluster local --processes 0", "--processes 0 with --cluster: expected at least one process"),
         ("--cluster local --cores-per-process 0", "--cores-per-process 0 --gpus-per-process 0: expected a core"),
     ],
 )
 def test_a_cluster_that_cannot_be(flags: str, message: str) -> None:
     words = ["learn", "go", *flags.split()]
     args = build(words).parse_args(words)
-    with pytest.raises(CliError) as caught:
-        asked_cluster(args, args.processes)
+    with pytest.raises(OptionError) as caught:
+        settings_of(RunSettings, args).options(getattr(args, "processes", None))
     assert str(caught.value).startswith(message)
 
 
@@ -116,7 +115,7 @@ def test_processes_are_those_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     words = ["learn", "go", "--cluster", "auto", "--processes", "30", "--gpus-per-process", "0.25", "--insecure"]
     args = build(words).parse_args(words)
-    assert asked_cluster(args, args.processes) == ClusterOptions("auto", 30, 1.0, 0.25, True)
+    assert settings_of(RunSettings, args).options(30) == ClusterOptions("auto", 30, 1.0, 0.25, True)
     words = ["learn", "go", "--processes", "3"]
     assert asked_cluster(build(words).parse_args(words)) is None
 
@@ -158,5 +157,5 @@ def test_keys_are_set_without_a_file(tmp_path: Path) -> None:
     assert _read_tables(None, "go", sets) == {"network": {"blocks": 3}, "loss": {"ownership": 0.5}}
     (tmp_path / "net.toml").write_text('[network]\nkind = "go"\nblocks = 6\n')
     assert _read_tables(tmp_path / "net.toml", "go", sets)["network"] == {"kind": "go", "blocks": 3}
-    with pytest.raises(CliError, match=r"--set: found table \[data\], expected"):
+    with pytest.raises(OptionError, match=r"--set: found table \[data\], expected"):
         _read_tables(None, "go", ["data.folders=a"])

@@ -19,10 +19,14 @@ import numpy as np
 import pytest
 
 from yomi.engine.cli import learn
+from yomi.engine.cli.flags import given_settings, settings_of
 from yomi.engine.cli.main import build
 from yomi.engine.color import BLACK
+from yomi.engine.learning import run
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.page import status_text, write_page
+from yomi.engine.learning.run import RunSettings
+from yomi.engine.learning.settings import LearnSettings, learn_settings
 from yomi.engine.learning.spool import SelfPlayGame
 from yomi.engine.learning.store import Store
 from yomi.engine.machine import start_facts
@@ -568,12 +572,12 @@ def test_a_run_of_which_a_file_has_changed_is_refused(
 
     def begin(*more: str) -> None:
         args = build(words).parse_args([*words, *more])
-        given = {name: getattr(args, learn.PREFIX + name) for name in learn.SETTINGS}
-        settings = learn.learn_settings({name: value for name, value in given.items() if value is not None})
+        settings = learn_settings(given_settings(LearnSettings, args, learn.PREFIX))
         total = load_object(f"{mine}:made") if use == "loss" else None
-        tables = learn._read_tables(args.network, "go", [])
+        asked = settings_of(RunSettings, args)
+        tables = run._read_tables(None if asked.network is None else Path(asked.network), "go", [])
         game, options = GAMES["go"], learn.collect(args, GAMES["go"])
-        learn._make_loop(args, game, options, settings, tables, [], print, total, lambda figures: None).store.close()
+        run._make_loop(asked, game, options, settings, tables, [], print, total, lambda figures: None).store.close()
 
     begin()
     begin()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.looping import looped
 from tests.reference import options_page
-from yomi.engine.cli.loading import add_options, apply_network_defaults, check_limited, collect, visits_without_limit
+from yomi.engine.cli.loading import add_options, check_limited, collect, known_options, visits_without_limit
 from yomi.engine.cli.main import main
 from yomi.engine.cli.parser import CliError
 from yomi.engine.default_network import network_file
@@ -132,16 +132,16 @@ def test_what_comes_with_a_network_counts_where_nobody_has_named_it(tmp_path: Pa
     options = Options.for_game("shogi")
     options.net, options.policy_temperature = str(net), 1.5
     named = argparse.Namespace(config=None, c_puct=options.c_puct)
-    found = apply_network_defaults(options, named, SHOGI)
+    found = SHOGI.with_network_defaults(options, known_options(named, SHOGI))
     assert (found.c_puct, found.policy_temperature, found.fpu_reduction) == (options.c_puct, 1.5, 0.2)
-    assert apply_network_defaults(options, argparse.Namespace(config=None), SHOGI).c_puct == 1.2
-    assert apply_network_defaults(options, argparse.Namespace(config=None), SHOGI, ["c_puct"]).c_puct == options.c_puct
+    assert SHOGI.with_network_defaults(options, known_options(argparse.Namespace(config=None), SHOGI)).c_puct == 1.2
+    assert SHOGI.with_network_defaults(options, ["c_puct"]).c_puct == options.c_puct
     (tmp_path / "net.onnx.ini").write_text("C_init=high\n")
     with pytest.raises(OptionError, match=r"net\.onnx\.ini: C_init: expected a number"):
-        apply_network_defaults(options, named, SHOGI)
+        SHOGI.with_network_defaults(options, known_options(named, SHOGI))
     own = Options.for_game("shogi")
     own.device = "cpu"
-    assert apply_network_defaults(own, argparse.Namespace(config=None), SHOGI).c_puct == 1.1
+    assert SHOGI.with_network_defaults(own, known_options(argparse.Namespace(config=None), SHOGI)).c_puct == 1.1
 
 
 def test_networks_that_come_with_yomi_are_small() -> None:

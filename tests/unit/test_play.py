@@ -8,7 +8,6 @@ import re
 import signal
 from importlib import resources
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from yomi import language
 from yomi.bench.levels import rate, read_pairings
 from yomi.engine import levels
 from yomi.engine.cli.main import main
-from yomi.engine.cli.signals import NUMBERS, ended_by_a_signal
 from yomi.engine.game import Game
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.players.player import GoPlayer
@@ -35,6 +33,7 @@ from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
 from yomi.engine.shogi.terminal import ShogiTerminalGame
+from yomi.engine.signals import NUMBERS, ended_by_a_signal
 from yomi.engine.terminal import Terminal
 
 
@@ -568,6 +567,6 @@ def test_without_a_file_the_ladder_is_only_printed(
 def test_a_damaged_record_is_resumed_with_a_note(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "game.sgf"
     path.write_text("(;GM[1]SZ[5]RU[Chinese]KM[7];B[cc];W[bb]")
-    game, _ = GO.start_play(SimpleNamespace(resume=str(path)), Options())  # type: ignore[arg-type]
+    game, _ = GO.resume_play(str(path), Options(), ())
     assert len(game.moves) == 2
     assert caplog.messages == [f"{path}:1:41: the text ends: 1 ')' are missing"]

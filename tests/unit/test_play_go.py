@@ -14,7 +14,6 @@ from tests.sgf import read_sgf
 from tests.unit.command_lines import play_with
 from tests.unit.test_go_game import take_kos_once_around, three_kos
 from yomi.engine.cli.main import main
-from yomi.engine.cli.selfplay import Series
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.learning import GoRecorder
 from yomi.engine.go.record_files import load_record
@@ -22,6 +21,7 @@ from yomi.engine.go.rules import PRESETS
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.registry import GO
+from yomi.engine.selfplay import Series
 from yomi.native.go.board import BLACK, PASS
 
 

@@ -35,6 +35,7 @@ OUTPUT = {
     "Two engines against each other": "strong",
     "A selection rule of one's own": "[",
     "A learning run with a loss of one's own": "journal",
+    "A data set of one's own games": "manifest",
     "Ownership over a game": "move 7: Black ",
     "Find the mates in a file": "G*5b\nno mate found\n",
     "An analysis that is shown while it runs": "White ",
@@ -42,9 +43,9 @@ OUTPUT = {
 }
 
 
-def test_the_page_has_ten_examples() -> None:
+def test_every_heading_has_an_example() -> None:
     titles = re.findall(r"^### (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(titles) == 10
+    assert len(titles) >= 10
     assert set(titles) <= {title for title, _ in EXAMPLES}
 
 

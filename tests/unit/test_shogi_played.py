@@ -279,8 +279,8 @@ def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     common = ["dataset", "play", "shogi", "--positions", "9", "--processes", "1", "--out", str(tmp_path / "a")]
     cases = {
         ("--engine", "no-such-engine", "--nodes", "9"): "no-such-engine: cannot be started",
-        ("--engine", "x", "--nodes", "0"): "--nodes 0: expected at least 1",
-        ("--engine", "x", "--nodes", "9", "--random-moves", "2"): "expected 0 to 1",
+        ("--engine", "x", "--nodes", "0"): "--nodes: expected an integer of at least 1",
+        ("--engine", "x", "--nodes", "9", "--random-moves", "2"): "--random-moves: expected a number from 0 to 1",
         ("--engine", "x", "--nodes", "9", "--openings", str(tmp_path / "bad.sfen")): "line 1: move 1 7g7e",
         ("--engine", "x ;; strength=3", "--nodes", "9"): "unknown key 'strength'",
     }

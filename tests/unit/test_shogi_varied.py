@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.fakes.units import FakeUnitPool
-from yomi.engine.cli import cluster_flags
 from yomi.engine.cli.main import main
 from yomi.engine.clients.client import EngineMove, Evaluation
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.clock import Clocks
+from yomi.engine.clusters import jobs
 from yomi.engine.datasets import shards as units
 from yomi.engine.shogi.datasets import varied
 from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
@@ -139,7 +139,7 @@ def test_a_cluster_makes_the_whole_set(source: Dataset, tmp_path: Path, monkeypa
     assert vary(source, "--shards", "6", "--out", str(tmp_path / "whole")) == 0
     monkeypatch.setattr(FakeUnitPool, "made", [], raising=False)
     monkeypatch.setattr(units, "UnitPool", FakeUnitPool)
-    monkeypatch.setattr(cluster_flags, "require_package", lambda package, use: None)
+    monkeypatch.setattr(jobs, "require_package", lambda package, use: None)
     assert vary(source, "--shards", "6", "--cluster", "local", "--out", str(tmp_path / "other")) == 0
     assert FakeUnitPool.made[0].lost
     files = [path.relative_to(tmp_path / "whole") for path in sorted((tmp_path / "whole").rglob("*.*"))]
@@ -155,8 +155,8 @@ def test_a_cluster_makes_the_whole_set(source: Dataset, tmp_path: Path, monkeypa
     [
         (["--shards", "2"], "--positions, --shards: expected one of them"),
         (["--task", "1/2"], "--task 1/2 with --positions: expected --shards"),
-        (["--moves", "0"], "--moves 0: expected"),
-        (["--score-scale", "fit"], "--score-scale fit: expected 50 to 20000 centipawns\n"),
+        (["--moves", "0"], "--moves: expected an integer of at least 1"),
+        (["--score-scale", "fit"], "--score-scale: expected 50 to 20000 centipawns, found 'fit'"),
         (["--net", "yomi-shogi-6x64.onnx"], "a network of layers found, expected a sparse one"),
         (["--seed", "3"], "a data set with options.seed"),
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from yomi.engine.cli import play, review
-from yomi.engine.cli.loading import apply_network_defaults, collect, user_config, visits_without_limit
+from yomi.engine.cli.loading import collect, known_options, user_config, visits_without_limit
 from yomi.engine.cli.main import build, main
 from yomi.engine.cli.servers import account_options
 from yomi.engine.cli.setup import PROPOSED
@@ -88,7 +88,7 @@ def test_what_the_user_sets_is_kept_before_what_comes_with_a_network(
     args = build(words).parse_args(words)
     monkeypatch.setattr(type(GO), "network_defaults", lambda *_: {"c_puct": 9.0, "fpu_reduction": 0.9})
     file.write_text("c_puct = 2.0\n")
-    options = apply_network_defaults(collect(args, GO), args, GO)
+    options = GO.with_network_defaults(collect(args, GO), known_options(args, GO))
     assert (options.c_puct, options.fpu_reduction) == (2.0, 0.9)
 
 

@@ -1,8 +1,10 @@
-"""Self-play, matches, ratings and learning: what the commands of the same names do, with their defaults."""
+"""Self-play, matches, ratings, learning and data sets: the work of the commands, with their defaults.
+
+The laboratory (matches, learning, data sets) is imported when it is used.
+"""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import os
@@ -12,16 +14,15 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from yomi import children
-from yomi.engine.cli.main import build
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.matches.report import MatchReport as Ratings
 from yomi.engine.matches.results import GameResult
-from yomi.engine.options import TABLE, Options, rows_for
+from yomi.engine.options import Options, rows_for
 from yomi.engine.registry import GAMES
 from yomi.library import arguments
 from yomi.library.analysis import keep_stderr_quiet, reported
 from yomi.library.position import Position, Result
-from yomi.settings import OptionError, did_you_mean, make_settings
+from yomi.settings import OptionError, did_you_mean, make_settings, rows_of
 
 Value: TypeAlias = bool | int | float | str | PathLike[str] | Sequence[Any] | None
 Progress: TypeAlias = Callable[[str], None]
@@ -69,27 +70,26 @@ def selfplay(
     Raises:
         Error: an option is wrong, or the engine cannot be loaded.
     """
-    from yomi.engine.cli import selfplay as command
+    from yomi.engine import selfplay as work
 
     descriptor = _descriptor(game)
     games = arguments.whole("games", games, 1)
     folder = None if out is None else arguments.path("out", out)
-    defaults = {**command.DEFAULTS, **descriptor.defaults.get(command.COMMAND, {})}
-    if all(options.get(name) is None for name in ("seconds", "visits", "playouts", "depth")):
-        defaults["visits"] = command.DEFAULT_VISITS
-    args, settings = _arguments([command.COMMAND, game], game, options, defaults)
-    recorder = descriptor.recorder(args, settings)
+    kind = descriptor.settings_kind(work.COMMAND)
+    given, others, own = _divided(options, (row.name for row in rows_for(game)), work.SelfplaySettings, kind)
+    defaults = {**work.DEFAULTS, **descriptor.defaults.get(work.COMMAND, {})}
+    if all(given.get(name) is None for name in ("seconds", "visits", "playouts", "depth")):
+        defaults["visits"] = work.VISITS
+    settings = make_settings(work.SelfplaySettings, {**others, "games": games, "out": _plain(folder)})
+    engine = Options.for_game(game).with_values({**defaults, **given})
     with reported(progress):
-        player = descriptor.load_player(settings, progress)
+        series = work.open_series(descriptor, settings, make_settings(kind, own), engine, progress)
     found: list[SelfplayGame] = []
-    with contextlib.closing(command.Series(descriptor, player, recorder)) as series:
-        files = None if folder is None else command.Files(_made(folder), recorder.row_bytes)
+    with contextlib.closing(series):
         for number in range(games):
             played = series.play(number)
             result = Result(played.ended.winner, played.ended.detail or played.ended.ending)
             found.append(SelfplayGame(_position(game, played.game), result, played.files))
-            if files is not None:
-                files.write(played.files)
             if on_game is not None:
                 on_game(found[-1])
     return found
@@ -206,18 +206,71 @@ def learn(
     Raises:
         Error: a setting is wrong, PyTorch is missing, or the run cannot go on.
     """
-    from yomi.engine.cli import learn as command
+    from yomi.engine.learning import run as work
+    from yomi.engine.learning.settings import LearnSettings, learn_settings
 
     descriptor = _descriptor(game)
-    prefixed = {row.key: command.PREFIX + row.name for row in command.SETTINGS.values()}
-    renamed = {prefixed.get(name, name): value for name, value in settings.items()}
-    known = {row.name for row in rows_for(game)} & set(command.BOARD)
-    args, options = _arguments(
-        [command.COMMAND, game], game, renamed, descriptor.defaults.get(command.COMMAND, {}), known
-    )
+    kind = descriptor.settings_kind(work.COMMAND)
+    known = (row.name for row in rows_for(game) if row.name in work.BOARD)
+    given, run, own, learned = _divided(settings, known, work.RunSettings, kind, LearnSettings)
+    options = Options.for_game(game).with_values({**descriptor.defaults.get(work.COMMAND, {}), **given})
+    made, found = make_settings(work.RunSettings, run), make_settings(kind, own)
     with reported(progress), _safe_children():
-        command.learn(args, options, progress, loss, on_generation)
-    return args.out or Path(f"learn-{game}")
+        work.learn(
+            descriptor,
+            made,
+            learn_settings(learned),
+            found,
+            options,
+            progress,
+            named=given,
+            total=loss,
+            on_generation=on_generation,
+        )
+    return work.folder_of_run(made, game)
+
+
+def dataset(
+    out: str | PathLike[str],
+    records: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    *,
+    game: str | None = None,
+    progress: Progress = _no_progress,
+    **settings: Value,
+) -> Path:
+    """Make training data, or continue it, as `yomi dataset make` and `yomi dataset play` do, and return its folder.
+
+    Args:
+        out: folder of the data.
+        records: files and folders of game records.
+        game: go or shogi, for data from games against itself; without records.
+        progress: receives lines about the work.
+        settings: flags of the command with `_` for `-`, such as features="katago-v7" or positions=1000.
+
+    Raises:
+        Error: a setting, a record or a network cannot be used.
+    """
+    from yomi.engine.datasets.settings import MakeSettings
+    from yomi.engine.datasets.shards import ShardWork
+    from yomi.nets.metadata import FEATURE_SETS
+
+    folder = arguments.path("out", out)
+    if (records is None) == (game is None):
+        raise OptionError("records and game: expected one of them")
+    if game is not None:
+        descriptor, command = _descriptor(game), "dataset play"
+    else:
+        features = arguments.one_of("features", settings.get("features", MakeSettings().features), FEATURE_SETS)
+        descriptor, command = _descriptor(FEATURE_SETS[features].game), "dataset make"
+    made = make_settings(descriptor.settings_kind(command), {name: _plain(value) for name, value in settings.items()})
+    with reported(progress):
+        if records is None:
+            descriptor.play_dataset(folder, made, ShardWork(command), progress)
+        else:
+            paths = [records] if isinstance(records, str | PathLike) else records
+            files = [arguments.path("records", path) for path in arguments.items("records", paths, "a list of paths")]
+            descriptor.make_dataset(files, folder, made, ShardWork(command), progress)
+    return folder
 
 
 @contextlib.contextmanager
@@ -241,47 +294,28 @@ def _descriptor(game: str) -> Any:
     return GAMES[arguments.one_of("game", game, GAMES)]
 
 
-def _arguments(
-    words: list[str],
-    game: str,
-    given: Mapping[str, Value],
-    defaults: Mapping[str, Any],
-    known: set[str] | None = None,
-) -> tuple[argparse.Namespace, Options]:
-    """Return the parsed arguments of a command, changed by the `given` values, and the options of the engine.
-
-    Args:
-        words: the command line without flags.
-        game: go or shogi.
-        given: the caller's values, by name of an option or a flag.
-        defaults: default values of the command for options.
-        known: names of the options that the command has; None for all options of the game.
+def _divided(given: Mapping[str, Value], options: Iterable[str], *kinds: type) -> list[dict[str, Any]]:
+    """Return the values of the engine's options, and of each kind of settings.
 
     Raises:
-        OptionError: a name is unknown, or a value does not suit its option.
+        OptionError: a name is unknown.
     """
-    args = build(words).parse_args(words)
-    names = {row.name for row in rows_for(game)} if known is None else known
-    options = Options.for_game(game)
-    values: dict[str, Any] = dict(defaults)
+    names = [set(options)]
+    names += [{name for row in rows_of(kind).values() for name in (row.name, *row.names)} for kind in kinds]
+    found: list[dict[str, Any]] = [{} for _ in names]
     for name, value in given.items():
-        if name in names:
-            values[name] = fspath(value) if isinstance(value, PathLike) else value
-        elif name in vars(args) and name not in TABLE and name not in ("game", "command", "run", "config"):
-            default = getattr(args, name)
-            is_path = isinstance(default, Path) or name in ("out", "network", "openings")
-            setattr(args, name, arguments.path(name, value) if is_path and value is not None else value)
-        else:
-            raise OptionError(f"unknown option {name!r}{did_you_mean(name, {*names, *vars(args)})}")
-    return args, options.with_values(values)
+        part = next((part for part, known in zip(found, names, strict=True) if name in known), None)
+        if part is None:
+            raise OptionError(f"unknown option {name!r}{did_you_mean(name, set.union(*names))}")
+        part[name] = _plain(value)
+    return found
 
 
-def _made(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OptionError(f"out {folder}: {error.strerror}; expected a folder that can be written") from None
-    return folder
+def _plain(value: Any) -> Any:
+    """Return a value with texts in place of paths."""
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return fspath(value) if isinstance(value, PathLike) else value
 
 
 def _position(game: str, raw: Any) -> Position[Any]:

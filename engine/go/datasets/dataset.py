@@ -7,6 +7,7 @@ missing shard.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Sequence
@@ -19,8 +20,19 @@ import numpy.typing as npt
 
 from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
-from yomi.engine.datasets.making import GO_SUFFIXES, MAKE, held_out, plan_shards, readable_files
+from yomi.engine.datasets.making import (
+    GO_SUFFIXES,
+    MAKE,
+    announce_kernels,
+    find_files,
+    held_out,
+    named,
+    plan_shards,
+    readable_files,
+)
+from yomi.engine.datasets.settings import SHARD_ROWS, filled
 from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
+from yomi.engine.default_network import check_network, network_path
 from yomi.engine.go.datasets.games import (
     PLY_DTYPE,
     GameTable,
@@ -32,8 +44,9 @@ from yomi.engine.go.datasets.games import (
     trusted,
     without_duplicates,
 )
-from yomi.engine.go.datasets.teacher import LABELS_VERSION, KomiScorer, NetworkTeacher
+from yomi.engine.go.datasets.teacher import STAGES, KomiScorer, NetworkTeacher, make_teacher, parse_stages
 from yomi.engine.go.rules import GUESS, Rules
+from yomi.engine.go.settings import GoDataOptions, MakeGoSettings
 from yomi.engine.records import LeftOut
 from yomi.native.datasets.go_games import write_keys
 from yomi.native.go.board import POSITION_DTYPE
@@ -41,37 +54,54 @@ from yomi.native.go.rules import MAX_HISTORY
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset
 from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import FeatureSet
+from yomi.settings import OptionError
 
 CHUNK, SEARCH_CHUNK = 64, 4  # positions that a thread writes at once, without and with a search for each
-UNIQUES = ("none", "move", "position")
+# Rows of a shard if searches label the points. A killed run loses its unfinished shard, so a shard should be minutes of
+# work.
+SCORED_ROWS = 256
 
 
-@dataclass(frozen=True)
-class GoDataOptions:
-    """Options that determine the content of a data set. The manifest keeps them."""
+def make_dataset(paths: Sequence[Path], folder: Path, settings: MakeGoSettings, work: ShardWork, log: Log) -> Dataset:
+    """See Game.make_dataset."""
+    from yomi.engine.go.descriptor import GAME
 
-    features: str = "katago-v7"
-    rules: str = GUESS  # rules of records that name none
-    positions: int = 0  # positions of each game, spread evenly; 0 for all
-    # Duplicates that are left out: equal positions ("position"), equal positions with equal moves ("move"), or "none".
-    unique: str = "move"
-    test_share: float = 0.03  # share of the games that is held out
-    min_moves: int = 20
-    handicap: bool = False
-    sizes: tuple[int, ...] = ()  # board sizes that are used; empty for all
-    trust: str = "all"
-    rollouts: int = 500
-    narrow: float = 3.0  # a counted result by more points is trusted without rollouts
-    believed_only: bool = False  # leave out games whose result is not trusted; otherwise they get no value
-    black_wins: float = 0.0  # thin out White's wins until Black has won this share of the games; 0 for no thinning
-    limit: int = 0  # maximum positions of the set; 0 for all
-    shard_rows: int = 16384
-    seed: int = 1
-    teacher: str = ""  # name and digest of the teacher's file
-    visits: int = 1
-    scores: str = ""  # source of the points labels: `rollouts` or a network's name and digest, then the stages
-    precision: str = ""  # precision of the networks that label; empty if there are none
-    labels_version: int = LABELS_VERSION
+    find_files(paths, GO_SUFFIXES)
+    path = None if settings.teacher is None else network_path(settings.teacher, "go")
+    if path is not None:
+        check_network(path, "go")
+    announce_kernels(GAME, log)
+    with contextlib.ExitStack() as networks:
+        scorer, scored = _make_scorer(settings, networks)
+        teacher = None
+        if path is not None:
+            teacher = networks.enter_context(contextlib.closing(make_teacher(settings, path, settings.visits)))
+        has_network = teacher is not None or (scorer is not None and scorer.teacher is not None)
+        options = filled(
+            GoDataOptions,
+            settings,
+            shard_rows=settings.shard_rows or (SCORED_ROWS if scorer is not None else SHARD_ROWS),
+            teacher=named(path) if path is not None else "",
+            scores=scored,
+            precision=settings.precision if has_network else "",
+        )
+        return make_go_dataset(paths, folder, options, teacher, log, scorer, work)
+
+
+def _make_scorer(settings: MakeGoSettings, networks: contextlib.ExitStack) -> tuple[KomiScorer | None, str]:
+    """Return the scorer that labels points, and its description for the manifest."""
+    if settings.score_search is None:
+        if settings.score_stages is not None:
+            raise OptionError("--score-stages without --score-search: expected both")
+        return None, ""
+    text = settings.score_stages or STAGES
+    stages = parse_stages(text)
+    if settings.score_search == "rollouts":
+        return KomiScorer(None, stages, settings.seed), f"rollouts {text}"
+    path = network_path(settings.score_search, "go")
+    check_network(path, "go")
+    teacher = networks.enter_context(contextlib.closing(make_teacher(settings, path, 1)))
+    return KomiScorer(teacher, stages, settings.seed), f"{named(path)} {text}"
 
 
 def make_go_dataset(
@@ -91,8 +121,6 @@ def make_go_dataset(
         NetworkError: a source or option cannot be used, or the folder contains another data set.
         OSError: the folder cannot be written.
     """
-    if options.unique not in UNIQUES:
-        raise NetworkError(f"unique = {options.unique!r} found, expected one of {', '.join(UNIQUES)}")
     left_out = LeftOut(log)
     files, sources = readable_files(paths, GO_SUFFIXES, left_out)
     manifest = Manifest(options.features, dataclasses.asdict(options), sources)

@@ -53,7 +53,6 @@ _log = logging.getLogger("yomi.datasets")
 READER = 3  # Version of the reader. Parts of other versions are read again.
 PART_GAMES = 4096
 PIECE_GAMES = 256  # Games that a process reads at once. Up to this many are read without extra processes.
-TRUSTS = ("all", "resigned", "rollouts")
 ROLLOUT_SHARE = 0.6  # share of the rollouts from the last position that must confirm a result (as in Aya)
 MAX_HANDICAP = 255  # maximum stones that a row can store
 RULE_FIELDS = ("ko_rule", "scoring", "tax", "suicide", "friendly_pass")

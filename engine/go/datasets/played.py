@@ -10,6 +10,7 @@ share no game with others.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -21,13 +22,17 @@ import numpy.typing as npt
 
 from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
+from yomi.engine.datasets.making import announce_kernels, named
+from yomi.engine.datasets.settings import filled
 from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
+from yomi.engine.default_network import check_network, network_path
 from yomi.engine.go.datasets.games import blank_columns
-from yomi.engine.go.datasets.teacher import LABELS_VERSION, TOP_MOVES, NetworkTeacher, write_outputs
+from yomi.engine.go.datasets.teacher import TOP_MOVES, NetworkTeacher, make_teacher, write_outputs
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import raw_outputs
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import Rules
+from yomi.engine.go.settings import PlayGoDataSettings, PlayOptions
 from yomi.native.datasets.go_games import encode_games, play_games
 from yomi.native.go.board import MAX_AREA, POSITION_DTYPE
 from yomi.native.go.planes import GLOBALS, PLANES, symmetry_table
@@ -54,23 +59,16 @@ RAW_NAMES = tuple(field.name for field in dataclasses.fields(RawOutputs))
 PLAY = ShardWork("dataset play")
 
 
-@dataclass(frozen=True)
-class PlayOptions:
-    """Options that determine the content of a data set. The manifest keeps them."""
+def play_dataset(folder: Path, settings: PlayGoDataSettings, work: ShardWork, log: Log) -> Dataset:
+    """See Game.play_dataset."""
+    from yomi.engine.go.descriptor import GAME
 
-    size: int  # N for an N×N board
-    positions: int  # positions of the set, rounded up to whole shards
-    kept: float = 0.25  # share of a game's positions that is kept
-    visits: int = 1  # visits of the search that labels each position; 1 for the network alone
-    temperatures: tuple[float, float] = (0.6, 1.3)  # range from which each game draws the temperature of the policy
-    random_moves: float = 0.03  # share of the moves that is drawn from all legal moves
-    test_share: float = 0.03  # share of the shards that is held out, at least one shard
-    shard_rows: int = 16384
-    seed: int = 1
-    teacher: str = ""  # name and digest of the teacher's file
-    precision: str = "auto"
-    labels_version: int = LABELS_VERSION
-    features: str = "katago-v7"
+    path = network_path(settings.teacher, "go")
+    check_network(path, "go")
+    announce_kernels(GAME, log)
+    with contextlib.closing(make_teacher(settings, path, settings.visits)) as teacher:
+        options = filled(PlayOptions, settings, teacher=named(path))
+        return play_go_dataset(folder, options, teacher, log, work)
 
 
 def play_go_dataset(

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.shards import Columns
-from yomi.engine.evaluators.devices import Device
+from yomi.engine.evaluators.devices import Device, parse_device
 from yomi.engine.evaluators.network import NetworkEvaluator, open_network
 from yomi.engine.evaluators.queue import InlineQueue, Job
 from yomi.engine.go.datasets.games import Row
@@ -32,6 +32,7 @@ from yomi.engine.go.networks import FORMATS, RolloutEvaluator, encode, raw_outpu
 from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUT_SETTINGS, ROLLOUTS_PER_LEAF
 from yomi.engine.go.points import Board, square
 from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.settings import MakeGoSettings, PlayGoDataSettings
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
@@ -46,7 +47,6 @@ from yomi.nets.katago.outputs import Outputs, has_no_result, post_process
 
 T = TypeVar("T")
 
-LABELS_VERSION = 1  # Version of the meaning of labels. A set continues only with labels of the same version.
 TOP_MOVES = 32  # Moves of a policy target that are kept. The rest of a strong network's policy sums to less than 1%.
 # Minimum bytes of a search's memory, and bytes for each playout (twice the need on 19×19). Each position gets its own
 # search, and 64 MiB would cost it 1.6 ms.
@@ -157,6 +157,10 @@ class NetworkTeacher:
         outputs = post_process(raw, legal, possible, evaluator.info)
         seen = np.array([symmetry_table(size, size, symmetry) for symmetry in symmetries])
         write_outputs(outputs, columns, slice(first, first + len(rows)), seen)
+
+
+def make_teacher(settings: MakeGoSettings | PlayGoDataSettings, path: Path, visits: int) -> NetworkTeacher:
+    return NetworkTeacher(path, visits, parse_device(settings.device), settings.precision, settings.seed)
 
 
 def no_result_possible(position: Any) -> bool:

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.clusters.actors import Places
-from yomi.engine.datasets.making import MAKE, held_out, plan_shards, readable_files
+from yomi.engine.datasets.making import MAKE, announce_kernels, find_files, held_out, plan_shards, readable_files
+from yomi.engine.datasets.settings import filled
 from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.datasets.rows import (
@@ -25,6 +26,7 @@ from yomi.engine.shogi.datasets.rows import (
     read_rows,
 )
 from yomi.engine.shogi.selfplay import encoding_of
+from yomi.engine.shogi.settings import MAX_SCALE, MIN_SCALE, SCORE_SCALE, MakeShogiSettings
 from yomi.native.datasets.packed import set_positions
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, widths
@@ -33,9 +35,6 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import FeatureSet
 
 CHUNK = 256
-# Centipawns of dlshogi's sigmoid: this score is a winrate of 1 / (1 + 1 / e).
-SCORE_SCALE = 756.0864962951762
-MIN_SCALE, MAX_SCALE = 50.0, 20_000.0  # range of the sigmoid's centipawns
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,18 @@ class ShogiDataOptions(ShogiLimits):
     shard_rows: int = 65536
     seed: int = 1
     score_scale: float = SCORE_SCALE  # centipawns of the sigmoid from evaluations to winrates; 0: fitted to the results
+
+
+def make_dataset(
+    paths: Sequence[Path], folder: Path, settings: MakeShogiSettings, work: ShardWork, log: Log
+) -> Dataset:
+    """See Game.make_dataset."""
+    from yomi.engine.shogi.descriptor import GAME
+
+    find_files(paths, SHOGI_SUFFIXES)
+    announce_kernels(GAME, log)
+    options = filled(ShogiDataOptions, settings, merge=not settings.keep_duplicates)
+    return make_shogi_dataset(paths, folder, options, log, work)
 
 
 def make_shogi_dataset(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import queue
 import random
 import re
@@ -24,13 +25,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from yomi.engine.clients.client import RESIGN, EngineError
-from yomi.engine.clients.spec import EngineLimits, EngineSpec, is_own
+from yomi.engine.clients.spec import EngineLimits, EngineSpec, SpecError, is_own, parse_spec
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import UNLIMITED
 from yomi.engine.clusters.actors import ClusterError, ClusterOptions, Places, Recipe
 from yomi.engine.clusters.units import IN_ORDER, Report, UnitPool, UnitWorker
 from yomi.engine.color import BLACK, DRAW, WHITE
-from yomi.engine.datasets.shards import Log
+from yomi.engine.datasets.making import named
+from yomi.engine.datasets.settings import filled
+from yomi.engine.datasets.shards import Log, ShardWork
 from yomi.engine.matches.games import Adjudicator
 from yomi.engine.matches.units import placed
 from yomi.engine.play import play_game
@@ -40,12 +43,15 @@ from yomi.engine.shogi.datasets.rows import MARKS, records_of
 from yomi.engine.shogi.game import ShogiGame, ShogiReferee
 from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
 from yomi.engine.shogi.placement import format_sfen
+from yomi.engine.shogi.records.files import load_records
 from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack, pack_game
 from yomi.engine.shogi.records.record import GameRecord, RecordError
+from yomi.engine.shogi.settings import PlayShogiDataSettings, ShogiPlayOptions
 from yomi.errors import IllegalMove
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts, write_atomically
 from yomi.nets.text import first_difference, parse_json
+from yomi.settings import OptionError
 
 # Moves sent with a position, enough to detect a repetition. Fairy-Stockfish takes 15 µs a move: after 120 plies the
 # whole game would cost as much as 400 nodes.
@@ -57,20 +63,23 @@ PACKED_BYTES = 32
 MAX_STALE_GAMES = 100  # consecutive games without a new position that end the run; nothing else would end it
 
 
-@dataclass(frozen=True)
-class ShogiPlayOptions:
-    """Settings that determine the positions; stored with them."""
+def play_dataset(folder: Path, settings: PlayShogiDataSettings, work: ShardWork, log: Log) -> str:
+    """See Game.play_dataset."""
+    from yomi.engine.shogi.descriptor import GAME
 
-    engine: str  # command line with settings
-    nodes: int  # of each move
-    openings: str = ""  # name of the file and its digest
-    opening_moves: int = 8  # random moves after the opening: 1 to this number, 0 for none
-    random_moves: float = 0.02  # share of later moves drawn from all legal moves
-    resign_score: int = 3000  # centipawns beyond which a side counts as lost
-    resign_moves: int = 3  # consecutive moves of each side with this score that end the game
-    max_moves: int = 320  # a game is drawn after this many moves, its opening included
-    shard_rows: int = 16384  # positions that complete a file, those of the current game included
-    seed: int = 1
+    path = Path(settings.openings) if settings.openings else None
+    try:
+        spec = parse_spec(settings.engine, GAME.name, GAME.protocol)
+        openings = load_records(path) if path else []
+        GAME.compile(log)
+        options = filled(ShogiPlayOptions, settings, openings=named(path) if path else "")
+        processes = settings.processes or os.cpu_count() or 1
+        total = play_shogi_positions(folder, options, settings.positions, spec, openings, processes, log, work.cluster)
+    except EngineError as error:
+        raise OptionError(f"--engine {settings.engine}: {error}") from None
+    except (SpecError, RecordError) as error:
+        raise OptionError(str(error)) from None
+    return f"{total} positions in {folder}"
 
 
 @dataclass(frozen=True, slots=True)

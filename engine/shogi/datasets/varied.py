@@ -7,27 +7,32 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.clients.spec import EngineLimits, EngineSpec
+from yomi.engine.clients.client import EngineError
+from yomi.engine.clients.spec import EngineLimits, EngineSpec, SpecError, is_own, parse_spec
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import UNLIMITED
 from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
+from yomi.engine.datasets.making import named
+from yomi.engine.datasets.settings import filled
 from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
+from yomi.engine.default_network import network_path
 from yomi.engine.evaluators.kernel_evaluators import SparseFormat
 from yomi.engine.evaluators.network import open_network
 from yomi.engine.matches.units import placed
-from yomi.engine.shogi.datasets.dataset import SCORE_SCALE
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS
 from yomi.engine.shogi.placement import Placement, format_sfen
 from yomi.engine.shogi.selfplay import boards_of
+from yomi.engine.shogi.settings import ShogiVaryOptions, VarySettings
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 from yomi.nets.data.shards import Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name, write_shard
@@ -35,24 +40,35 @@ from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import source_digest
 from yomi.nets.metadata import SHOGI_BOARD
+from yomi.nets.models import default_network
+from yomi.settings import OptionError
 
 VARY = ShardWork("dataset vary")
 # Levels and globals of a source shard (see `yomi.nets.data.shards`), and the random numbers
 Payload: TypeAlias = "tuple[npt.NDArray[np.uint8], npt.NDArray[np.float16], np.random.Generator]"
 
 
-@dataclass(frozen=True)
-class ShogiVaryOptions:
-    """Settings that determine the positions; stored in the manifest."""
+def vary_boards(folders: Sequence[Path], out: Path, settings: VarySettings, work: ShardWork, log: Log) -> Dataset:
+    """Make or continue a data set of positions near positions of other data sets, valued by an engine.
 
-    engine: str  # command line with settings
-    nodes: int  # of each evaluation
-    net: str  # file name and digest of the network that moves are drawn from
-    moves: int = 3  # moves after a source position: 1 to this number
-    temperature: float = 1.8  # of the policy
-    score_scale: float = SCORE_SCALE  # centipawns of the sigmoid from evaluations to winrates
-    shard_rows: int = 16384
-    seed: int = 1
+    Errors: see Game.make_dataset.
+    """
+    from yomi.engine.shogi.descriptor import GAME
+
+    net = network_path(settings.net) if settings.net else default_network(GAME.name, on_processor=True)
+    try:
+        spec = parse_spec(settings.engine, GAME.name, GAME.protocol)
+        GAME.compile(log)
+        network = open_network(GAME.formats, net, SIDE)
+        if not isinstance(network, SparseFormat):
+            raise OptionError(f"--net {net}: a network of layers found, expected a sparse one")
+        options = filled(ShogiVaryOptions, settings, net=named(net))
+        with closing(VariedShards(options, spec, str(net), is_own(spec), network)) as maker:
+            return vary_positions(folders, out, options, settings.positions, maker, log, work, settings.shards)
+    except EngineError as error:
+        raise OptionError(f"--engine {settings.engine}: {error}") from None
+    except SpecError as error:
+        raise OptionError(str(error)) from None
 
 
 class VariedShards:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.games.othello.game import MOVES, OthelloGame, OthelloReferee
@@ -17,6 +17,7 @@ from yomi.engine.options import Options, Value
 from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
 from yomi.engine.records import Score
+from yomi.settings import number
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
@@ -43,8 +44,11 @@ class OthelloRecorder:
         return {".txt": f"{GAME.format_opening(game)}\n{ended.winner} {ended.ending} {ended.detail}\n".encode()}
 
 
-def _add_size(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--size", type=int, choices=SIZES, default=argparse.SUPPRESS, help="board size (default: 8)")
+@dataclass(frozen=True)
+class BoardSettings:
+    """The size, which is an option of Go only."""
+
+    size: int = number(8, min(SIZES), max(SIZES), "set the board size")
 
 
 class Othello(Game[OthelloGame, OthelloPlayer]):
@@ -56,13 +60,8 @@ class Othello(Game[OthelloGame, OthelloPlayer]):
     formats = FORMATS
     default_evaluator = "rollouts"
     score = Score("discs", 0, "Black's lead (discs)")
-    examples: Mapping[str, str] = {
-        "selfplay": "example:\n  yomi selfplay othello --size 6 --evaluator rollouts\n",
-        "learn": "example:\n  yomi learn othello --size 6 --hours 1\n",
-        "duel": "example:\n  yomi duel othello --size 6 --evaluator uniform --first visits=100\n",
-        "tune": "example:\n  yomi tune othello --size 6 --parameter c_puct 0.5:2\n",
-    }
-    flags = {"selfplay": _add_size, "learn": _add_size, "duel": _add_size}  # noqa: RUF012
+    commands = ("selfplay", "learn", "duel", "tune")
+    settings: Mapping[str, type] = dict.fromkeys(("selfplay", "learn", "duel"), BoardSettings)
     defaults: Mapping[str, Mapping[str, Value]] = {
         "selfplay": {"size": 8, "temperature_moves": 8},
         "learn": {"size": 8, "precision": "fp32"},
@@ -92,7 +91,7 @@ class Othello(Game[OthelloGame, OthelloPlayer]):
         """Return the moves."""
         return " ".join(MOVES[move] for _, move in game.moves)
 
-    def recorder(self, args: argparse.Namespace, options: Options) -> OthelloRecorder:
+    def recorder(self, settings: object, options: Options) -> OthelloRecorder:
         """Return what writes the moves."""
         return OthelloRecorder(options.size)
 

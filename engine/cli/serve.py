@@ -11,7 +11,7 @@ import sys
 import webbrowser
 
 from yomi import language
-from yomi.engine.arguments import add_value, check_counts
+from yomi.engine.cli.flags import add_value
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError
 from yomi.language import tr
@@ -38,7 +38,7 @@ PORT = 8649
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    add_value(parser, "--port", PORT, "N", "listen on this port; 0: any free port")
+    add_value(parser, "--port", PORT, "N", "listen on this port; 0: any free port", low=0)
     parser.add_argument("--host", default=LOCAL[0], metavar="ADDRESS", help="listen on this address (127.0.0.1)")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
     parser.add_argument("--net", metavar="FILE", help="play with this network; games of its kind only")
@@ -46,7 +46,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    check_counts(args, port=0)
     is_local = args.host in LOCAL
     try:
         import uvicorn
