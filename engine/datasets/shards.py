@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -61,18 +61,20 @@ class ShardWork:
         return missing
 
 
-class ShardMaker(Protocol):
+class ShardMaker:
     """Makes the columns of shards. It travels by pickle to the actors of a cluster."""
 
     @property
     def networks(self) -> tuple[str, ...]:
         """The files of the networks that it uses."""
+        return ()
 
     def move(self, places: Places) -> None:
         """Use the node's copies of the networks."""
 
     def columns(self, payload: Any, threads: int) -> Columns:
         """Return the columns of a shard."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """End what the maker has started."""

@@ -31,7 +31,7 @@ from yomi.engine.datasets.making import (
     readable_files,
 )
 from yomi.engine.datasets.settings import SHARD_ROWS, filled
-from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
+from yomi.engine.datasets.shards import Columns, Log, ShardMaker, ShardWork, make_shards
 from yomi.engine.default_network import check_network, network_path
 from yomi.engine.go.datasets.games import (
     PLY_DTYPE,
@@ -158,7 +158,7 @@ def make_go_dataset(
 
 
 @dataclass
-class GoShards:
+class GoShards(ShardMaker):
     """Makes shards of games. The payload is PLY_DTYPE[n] and the board size."""
 
     table: GameTable

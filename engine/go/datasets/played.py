@@ -24,7 +24,7 @@ from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import announce_kernels, named
 from yomi.engine.datasets.settings import filled
-from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
+from yomi.engine.datasets.shards import Columns, Log, ShardMaker, ShardWork, make_shards
 from yomi.engine.default_network import check_network, network_path
 from yomi.engine.go.datasets.games import blank_columns
 from yomi.engine.go.datasets.teacher import TOP_MOVES, NetworkTeacher, make_teacher, write_outputs
@@ -92,7 +92,7 @@ def play_go_dataset(
 
 
 @dataclass(frozen=True)
-class PlayedShards:
+class PlayedShards(ShardMaker):
     """Makes shards of games against itself. The payload is the number of the shard."""
 
     options: PlayOptions

@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.clusters.actors import Places
 from yomi.engine.datasets.making import MAKE, announce_kernels, find_files, held_out, plan_shards, readable_files
 from yomi.engine.datasets.settings import filled
-from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
+from yomi.engine.datasets.shards import Columns, Log, ShardMaker, ShardWork, make_shards
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.datasets.rows import (
     NO_MOVE,
@@ -91,22 +90,28 @@ def make_shogi_dataset(
 
 
 @dataclass(frozen=True)
-class ShogiShards:
+class ShogiShards(ShardMaker):
     """Makes shards of positions. The payload is their rows."""
 
     features: FeatureSet
     scale: float  # the sigmoid's centipawns
-    networks: tuple[str, ...] = ()
-
-    def move(self, places: Places) -> None:
-        pass
 
     def columns(self, payload: npt.NDArray[np.void], threads: int) -> Columns:
+        count, width = len(payload), widths(self.features, SIDE)
+        columns: Columns = {
+            "planes": np.zeros((count, width["planes"]), np.uint8),
+            "globals": np.zeros((count, self.features.globals), np.float16),
+            "policy_moves": np.zeros((count, 1), np.uint16),
+            "policy_weights": (payload["move"] != NO_MOVE).astype(np.float16)[:, None],
+            "value": np.zeros(count, np.float16),
+            "search_value": np.tanh(payload["score"] / (2.0 * self.scale)).astype(np.float16),
+        }
+        if self.features.levels:
+            columns["levels"] = np.zeros((count, width["levels"]), np.uint8)
         with ThreadPoolExecutor(threads) as pool:
-            return shard_columns(pool, payload, self.features, self.scale)
-
-    def close(self) -> None:
-        pass
+            for _ in pool.map(lambda first: _write(payload, self.features, columns, first), range(0, count, CHUNK)):
+                pass
+        return columns
 
 
 def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left_out: LeftOut) -> npt.NDArray[np.void]:
@@ -146,24 +151,6 @@ def fitted_scale(rows: npt.NDArray[np.void]) -> float:
         here, next_ = (np.logaddexp(0.0, -scores / scales[index]).mean() for index in (middle, middle + 1))
         low, high = (low, middle) if here <= next_ else (middle + 1, high)
     return float(scales[low])
-
-
-def shard_columns(pool: ThreadPoolExecutor, rows: npt.NDArray[np.void], features: FeatureSet, scale: float) -> Columns:
-    """Return the columns of one shard; `scale` is the sigmoid's centipawns."""
-    count, width = len(rows), widths(features, SIDE)
-    columns: Columns = {
-        "planes": np.zeros((count, width["planes"]), np.uint8),
-        "globals": np.zeros((count, features.globals), np.float16),
-        "policy_moves": np.zeros((count, 1), np.uint16),
-        "policy_weights": (rows["move"] != NO_MOVE).astype(np.float16)[:, None],
-        "value": np.zeros(count, np.float16),
-        "search_value": np.tanh(rows["score"] / (2.0 * scale)).astype(np.float16),
-    }
-    if features.levels:
-        columns["levels"] = np.zeros((count, width["levels"]), np.uint8)
-    for _ in pool.map(lambda first: _write(rows, features, columns, first), range(0, count, CHUNK)):
-        pass
-    return columns
 
 
 def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, first: int) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -23,7 +21,7 @@ from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import named
 from yomi.engine.datasets.settings import filled
-from yomi.engine.datasets.shards import Columns, Log, ShardWork, make_shards
+from yomi.engine.datasets.shards import Columns, Log, ShardMaker, ShardWork, make_shards
 from yomi.engine.default_network import network_path
 from yomi.engine.evaluators.kernel_evaluators import SparseFormat
 from yomi.engine.evaluators.network import open_network
@@ -35,7 +33,7 @@ from yomi.engine.shogi.selfplay import boards_of
 from yomi.engine.shogi.settings import ShogiVaryOptions, VarySettings
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
-from yomi.nets.data.shards import Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name, write_shard
+from yomi.nets.data.shards import Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name
 from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import source_digest
@@ -71,7 +69,7 @@ def vary_boards(folders: Sequence[Path], out: Path, settings: VarySettings, work
         raise OptionError(str(error)) from None
 
 
-class VariedShards:
+class VariedShards(ShardMaker):
     """Makes shards. The payload is that of a source shard. It must be closed."""
 
     def __init__(
@@ -158,23 +156,15 @@ def vary_positions(
         columns = source.open()
         return np.array(columns["levels"]), np.array(columns["globals"]), rng
 
-    if count is not None:
+    # Shards lack the positions of games that have ended: at least this many are needed, and perhaps more.
+    count = count or -(-(positions or 1) // options.shard_rows)
+    while positions is None or sum(shard.rows for shard in dataset.shards) < positions:
         planned = [(source.split, SIDE, name) for name, source, _ in map(plan, range(count))]
-        return make_shards(dataset, planned, maker, payload, log, work)
-    there = {shard.path.name: shard.rows for shard in dataset.shards}
-    total, made, begin = sum(there.values()), 0, time.monotonic()
-    for number in itertools.count():
-        if positions is not None and total >= positions:
+        dataset = make_shards(dataset, planned, maker, payload, log, work)
+        if positions is None:
             break
-        name, source, _ = plan(number)
-        if name in there:
-            continue
-        columns = maker.columns(payload(number))
-        write_shard(folder, name, source.split, SIDE, columns)
-        made += len(columns["value"])
-        total += len(columns["value"])
-        log(f"{name}: {total} positions in all, {made / (time.monotonic() - begin):.0f}/s")
-    return open_dataset(folder)
+        count += 1
+    return dataset
 
 
 def _boards(folder: Path) -> Dataset:
