@@ -87,9 +87,9 @@ def play_pairing(game: Game[Any, Any], options: Options, level: int, games: int,
         for number in range(games):
             rng = np.random.default_rng((seed, level, number // 2))
             if number % 2 == 0:
-                counts[play(game, *players, rng)] += 1
+                counts[play(game, players[0], players[1], rng)] += 1
             else:
-                counts[1.0 - play(game, *reversed(players), rng)] += 1
+                counts[1.0 - play(game, players[1], players[0], rng)] += 1
     return WinDrawLoss(counts[1.0], counts[0.5], counts[0.0])
 
 
