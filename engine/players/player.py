@@ -10,7 +10,7 @@ import abc
 import logging
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -35,8 +35,9 @@ from yomi.engine.players.time_management import (
     warm_up,
     watch,
 )
+from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.search import Search
-from yomi.engine.search.types import Limits, PositionSearch, SearchReport
+from yomi.engine.search.types import Limits, RootMoves, SearchReport
 from yomi.language import tr
 from yomi.nets.errors import NetworkError
 
@@ -60,9 +61,7 @@ class Turn(Generic[G]):
     options: Options  # the request's, or the player's
     root: G  # the position to search
     begin: float  # time.monotonic(); limits in seconds count from here
-    avoid: Collection[int]  # root moves that are not searched
-    allow: Collection[int] | None  # the only root moves that are searched; None: all
-    prune: Sequence[int] = ()  # further root moves that are not worth a search
+    moves: RootMoves
     forced: int | None = None  # the only move, which needs no time
 
 
@@ -184,8 +183,7 @@ class Player(abc.ABC, Generic[G]):
         turn = self._turn(request)
         self._search.set_position(turn.root, keep_tree=request.keep_tree, hide_history=request.hide_history)
         self._restrict(turn, None)
-        allow = None if turn.allow is None else list(turn.allow)
-        self._search.start(Limits(), avoid=list(turn.avoid), allow=allow, prune=turn.prune)
+        self._search.start(Limits(), replace(turn.moves, noise=False))
 
     def report(self) -> SearchReport:
         """Report the current or last search. Thread-safe."""
@@ -236,7 +234,8 @@ class Player(abc.ABC, Generic[G]):
                 search.configure(settings)
             self._configured = options.copy(), search
         begin = time.monotonic()
-        return Turn(request, options, self._root(request), begin, request.avoid, request.allow)
+        moves = RootMoves(request.allow, request.avoid, noise=options.root_noise > 0.0)
+        return Turn(request, options, self._root(request), begin, moves)
 
     def _by_search(self, turn: Turn[G]) -> Decision:
         search, request, options = self._search, turn.request, turn.options
@@ -267,9 +266,8 @@ class Player(abc.ABC, Generic[G]):
 
     def _start(self, turn: Turn[G], limits: Limits) -> None:
         """Start the search. From now on the request's `stop` ends it."""
-        request, allow = turn.request, None if turn.allow is None else list(turn.allow)
-        noise = turn.options.root_noise > 0.0
-        self._search.start(limits, avoid=list(turn.avoid), allow=allow, prune=turn.prune, noise=noise)
+        request = turn.request
+        self._search.start(limits, turn.moves)
         request.on_change = None if request.is_pondering else self._search.interrupt
 
     def _watch(

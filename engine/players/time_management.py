@@ -12,9 +12,9 @@ import numpy as np
 
 from yomi.engine.clock import Budget
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.search.base import SEARCH_HANG, PositionSearch
 from yomi.engine.search.read_tree import draw
-from yomi.engine.search.search import SEARCH_HANG
-from yomi.engine.search.types import Limits, PositionSearch
+from yomi.engine.search.types import Limits
 
 if TYPE_CHECKING:
     from yomi.engine.players.request import PlayableGame
@@ -63,7 +63,7 @@ def warm_up(search: PositionSearch, game: PlayableGame) -> None:
             game.push(report.moves[0].move)
             search.set_position(game)
             search.run(Limits(playouts=1))
-        search.time_batches()
+        search.rehearse()
     finally:
         search.clear()
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from yomi.engine.color import BLACK, opponent
+from yomi.engine.color import BLACK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     import numpy.typing as npt
-
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.settings import SearchSettings
-    from yomi.native.spec import GameSpec
 
 Counts: TypeAlias = tuple[tuple[int, int], ...]  # (move, visits), best first
 
@@ -108,6 +103,24 @@ class Limits:
     depth: int | None = None  # plies; a tree has no depth, and ignores it
 
 
+@dataclass(frozen=True, slots=True)
+class RootMoves:
+    """The root moves of a search."""
+
+    allow: Collection[int] | None = None  # the only moves that are searched; None: all
+    avoid: Collection[int] = ()  # moves that are not searched
+    prune: Collection[int] = ()  # further moves that are not searched. A tree keeps their earlier results
+    noise: bool = False  # mix the settings' Dirichlet noise into the priors
+
+    def of(self, moves: Iterable[int]) -> list[int]:
+        """Return the searched ones of the root's moves."""
+        allow, omitted = None if self.allow is None else set(self.allow), {*self.avoid, *self.prune}
+        return [move for move in moves if move not in omitted and (allow is None or move in allow)]
+
+
+ALL_MOVES = RootMoves()
+
+
 class SearchableGame(Protocol):
     position: Any  # position record
     history: npt.NDArray[Any]  # uint64[>= history_length of the record]
@@ -116,81 +129,3 @@ class SearchableGame(Protocol):
     @property
     def search_key(self) -> object:
         """A tree may be kept between games with equal keys, which differ in their moves at most."""
-
-
-class PositionSearch(Protocol):
-    """The methods of a search that players use; see yomi.engine.search.search.Search."""
-
-    spec: GameSpec
-    queue: EvaluationQueue
-    settings: SearchSettings
-    batch_rows: int  # of the evaluator's batches
-
-    @property
-    def is_running(self) -> bool: ...
-    @property
-    def latency(self) -> float: ...
-    @property
-    def root_visits(self) -> int: ...
-    @property
-    def evaluations(self) -> int: ...
-    @property
-    def playouts(self) -> int: ...
-    @property
-    def moves_made(self) -> int: ...
-    def configure(self, settings: SearchSettings) -> None: ...
-    def set_position(self, game: Any, *, keep_tree: bool = True, hide_history: bool = False) -> None: ...
-    def clear(self) -> None: ...
-    def clear_cache(self) -> None: ...
-    def start(
-        self,
-        limits: Limits,
-        *,
-        avoid: Sequence[int] = (),
-        allow: Sequence[int] | None = None,
-        prune: Sequence[int] = (),
-        noise: bool = False,
-    ) -> None: ...
-    def stop(self) -> None: ...
-    def time_batches(self) -> None: ...
-    def interrupt(self) -> None: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
-    def run(
-        self,
-        limits: Limits,
-        *,
-        avoid: Sequence[int] = (),
-        allow: Sequence[int] | None = None,
-        prune: Sequence[int] = (),
-        noise: bool = False,
-    ) -> SearchReport: ...
-    def report(self, *, pv_length: int = 60) -> SearchReport: ...
-    def is_banned(self, move: int) -> bool: ...
-    def priors(self) -> dict[int, float]: ...
-    def best_prior(self) -> int | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """Identity of a tree's root."""
-
-    key: object
-    moves: tuple[tuple[int, int], ...]
-    side_to_move: int
-
-    def line_to(self, other: Root) -> list[int] | None:
-        """Return the moves that lead from this root to `other`. Return None if there are no such moves.
-
-        The sides must alternate: a side that moves twice in a row also gives None.
-        """
-        count = len(self.moves)
-        if self.key != other.key or other.moves[:count] != self.moves:
-            return None
-        side = self.side_to_move
-        line = []
-        for color, move in other.moves[count:]:
-            if color != side:
-                return None
-            line.append(move)
-            side = opponent(side)
-        return line if side == other.side_to_move else None

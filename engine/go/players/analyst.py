@@ -18,10 +18,10 @@ from yomi.engine.options import Options
 from yomi.engine.players.player import Turn
 from yomi.engine.players.request import Request
 from yomi.engine.players.setup import tuned
+from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.read_tree import root_priors
-from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import PositionSearch, SearchReport
+from yomi.engine.search.types import SearchReport
 from yomi.native.go.board import PASS
 
 IDLE_QUEUES = 2  # number of unused evaluators for other boards that are kept
@@ -135,9 +135,7 @@ class GoAnalyst(GoPlayer):
         return replace(settings, move_ownership=True, workers=self._workers or settings.workers)
 
     def _policy(self, game: GoGame) -> npt.NDArray[np.float32]:
-        search = self._search
-        assert isinstance(search, Search)  # Go has no other
-        priors = {} if game.is_full else root_priors(search.tree)
+        priors = {} if game.is_full else root_priors(self._search.tree)
         return np.array([priors.get(move, np.nan) for move in (*game.board.points, PASS)], np.float32)
 
 

@@ -45,7 +45,7 @@ from yomi.engine.players.time_management import temperature_at
 from yomi.engine.search.read_tree import draw, root_priors
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits, MoveReport, Owners, PositionSearch, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, Owners, SearchReport
 from yomi.native.go.board import NO_POINT, PASS
 from yomi.native.go.planes import symmetry_table
 from yomi.native.spec import Inputs
@@ -215,6 +215,7 @@ CLEANUP_SHARE = 0.1  # maximum share of a move's time for finding dead stones
 
 
 class GoPlayer(Player[GoGame]):
+    _search: Search
     _twins: Twins = MappingProxyType({})  # symmetric moves of the last searched root
     _human: npt.NDArray[np.float32] | None = None  # policy of people there; see `_read_human`
 
@@ -302,7 +303,7 @@ class GoPlayer(Player[GoGame]):
     def _loading_key(self, game: GoGame) -> object:
         return (queue_key(game.board, game.rules), *(self.options.get(name) for name in LOADED))
 
-    def _load(self, game: GoGame) -> PositionSearch:
+    def _load(self, game: GoGame) -> Search:
         empty = GoGame(game.board, game.rules)
         check_evaluator(self.options)
         queue = self._make_queue(empty)
@@ -346,9 +347,8 @@ class GoPlayer(Player[GoGame]):
         request, root, options, moves = turn.request, turn.root, turn.options, turn.root.legal_moves()
         self._human = self._read_human(turn)
         if schedule and options.cleanup and request.allow is None and len(moves) > 1 and self._has_dead(root, schedule):
-            turn.avoid = {*request.avoid, PASS}
+            turn.moves = replace(turn.moves, avoid={*request.avoid, PASS})
         self._twins = {}
-        assert isinstance(self._search, Search)  # Go has no other
         self._search.ban_below(request.avoid_below)
         explores = options.human_root_weightless + options.human_root_weightful > 0.0 and self._human is not None
         self._search.imitate(_by_move(root, self._human) if explores else {})
@@ -357,10 +357,11 @@ class GoPlayer(Player[GoGame]):
             # Pruning a move would lose the visits of a kept tree.
             if not self._search.root_visits or all(map(self._search.is_banned, found)):
                 self._twins = found
-            turn.prune = [*self._twins, *(self._useless_moves(root, options) if options.prune_useless_moves else ())]
-        left = set(moves if turn.allow is None else turn.allow).difference(turn.avoid, turn.prune)
+            useless = self._useless_moves(root, options) if options.prune_useless_moves else ()
+            turn.moves = replace(turn.moves, prune=[*self._twins, *useless])
+        left = turn.moves.of(moves)
         if len(left) == 1 and request.clock is not None:
-            turn.forced = left.pop()
+            turn.forced = left[0]
 
     def _read_human(self, turn: Turn[GoGame]) -> npt.NDArray[np.float32] | None:
         """Return the policy of people at the root if the options use it: [area + 1], NaN for illegal moves."""
@@ -376,7 +377,6 @@ class GoPlayer(Player[GoGame]):
 
     def raise_visits(self, goals: Mapping[int, int]) -> None:
         """Give root moves of the current search more visits; see Search.raise_visits. Thread-safe."""
-        assert isinstance(self._search, Search)  # Go has no other
         if goals:
             self._search.raise_visits(goals)
 
@@ -420,9 +420,8 @@ class GoPlayer(Player[GoGame]):
     ) -> int:
         """Return the likeliest move of people, mixed with the search's choice, or one drawn at a temperature."""
         root, options = turn.root, turn.options
-        allowed = set(root.legal_moves() if turn.allow is None else turn.allow).difference(turn.avoid, turn.prune)
-        assert isinstance(self._search, Search)  # Go has no other
-        weights = human_choice(report, root_priors(self._search.tree), _by_move(root, human), sorted(allowed), options)
+        allowed = sorted(turn.moves.of(root.legal_moves()))
+        weights = human_choice(report, root_priors(self._search.tree), _by_move(root, human), allowed, options)
         moves, counts = list(weights), np.array(list(weights.values()), np.float64)
         if temperature <= 0.0 or counts.max() <= 0.0:
             return moves[int(counts.argmax())]
@@ -432,7 +431,7 @@ class GoPlayer(Player[GoGame]):
         if self._human is not None and turn.options.human_move_share > 0.0:
             temperature = temperature_at(turn.root.ply, turn.options.temperature, turn.options.temperature_moves)
             return self._imitate(turn, SearchReport(turn.root.side_to_move), temperature, self._human)
-        move = self._search.best_prior()
+        move = self._search.first_move()
         return PASS if move is None else move
 
     def _people_prior(self, turn: Turn[GoGame]) -> float:

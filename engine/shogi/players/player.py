@@ -20,8 +20,9 @@ from yomi.engine.players.request import Decision, LoadingError, Request
 from yomi.engine.players.setup import tuned
 from yomi.engine.players.time_management import PATIENCE, POLL, Lateness, end_search
 from yomi.engine.records import winrate_of
+from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits, MoveReport, PositionSearch, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, RootMoves, SearchReport
 from yomi.engine.shogi.book import Book, BookError
 from yomi.engine.shogi.book import choose as choose_from_book
 from yomi.engine.shogi.game import ShogiGame
@@ -169,7 +170,7 @@ class ShogiPlayer(Player[ShogiGame]):
     def _restrict(self, turn: Turn[ShogiGame], schedule: Budget | None) -> None:
         moves = turn.root.searched_moves()
         allowed = _allowed(turn.request, moves)
-        turn.avoid, turn.allow = (), allowed if len(allowed) < len(moves) else None
+        turn.moves = RootMoves(allowed if len(allowed) < len(moves) else None, noise=turn.moves.noise)
         if len(moves) == 1 and not turn.request.infinite:
             turn.forced = moves[0]
 
@@ -230,7 +231,7 @@ class ShogiPlayer(Player[ShogiGame]):
         before.undo()
         self._search.set_position(before, keep_tree=request.keep_tree)
         try:
-            self._start(replace(turn, avoid=(), allow=None), Limits(visits=turn.options.visits))
+            self._start(replace(turn, moves=RootMoves(noise=turn.moves.noise)), Limits(visits=turn.options.visits))
         except Exception as error:  # what an evaluator raised; the position itself is tried all the same
             log.error("no pondering: %s", error, exc_info=not isinstance(error, EvaluatorError))
         request.on_change = self._search.interrupt
@@ -264,7 +265,7 @@ class ShogiPlayer(Player[ShogiGame]):
         self._mate_root, self._checked_line, self._is_playable = root, (), False
         self._whole_mates.clear()
         if self._seeks_mate:
-            self._mate.start(root.position, max_ply=plies, nodes=turn.options.root_mate_nodes, moves=turn.allow)
+            self._mate.start(root.position, max_ply=plies, nodes=turn.options.root_mate_nodes, moves=turn.moves.allow)
 
     def _stop_mate_search(self) -> None:
         self._mate.stop()
@@ -317,8 +318,8 @@ class ShogiPlayer(Player[ShogiGame]):
         return max(0.0, self._delay.expected - options.lag)
 
     def _fallback_move(self, turn: Turn[ShogiGame]) -> int:
-        move = self._search.best_prior()
-        allowed = turn.root.searched_moves() if turn.allow is None else list(turn.allow)
+        move = self._search.first_move()
+        allowed = turn.moves.of(turn.root.searched_moves())
         return move if move in allowed else allowed[0]
 
 

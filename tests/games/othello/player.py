@@ -104,5 +104,5 @@ class OthelloPlayer(Player[OthelloGame]):
             turn.forced = moves[0]
 
     def _fallback_move(self, turn: Turn[OthelloGame]) -> int:
-        move = self._search.best_prior()
+        move = self._search.first_move()
         return turn.root.legal_moves()[0] if move is None else move
