@@ -70,12 +70,12 @@ class AlphaBetaSearch(PositionSearch):
         self.stop()
         root = Root.of(game)
         if not keep_tree or (self._position is not None and self._position.key != root.key):
-            self.clear_cache()
+            self._clear_table()
         self._game, self._position = game.copy(), root
         for worker in self._workers:
             worker.forget()
 
-    def clear_cache(self) -> None:
+    def _clear_table(self) -> None:
         """Empty the table in place: the pages of a new one would come from the system while the next search runs."""
         if self._is_used:
             self._write_zeros()

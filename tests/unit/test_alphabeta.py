@@ -415,7 +415,6 @@ def test_a_king_tries_where_the_rule_says_so(network: NnueNetwork) -> None:
 def test_a_used_table_is_cleared_in_place(network: NnueNetwork) -> None:
     """A new table's pages come from the system one by one: a search with 1 GiB had half of its nodes a second."""
     search = search_of(network)
-from yomi.engine.search.types import Limits, RootMoves, SearchReport
     table = search._table
     search.set_position(ShogiGame())
     first = search.run(Limits(visits=500))
@@ -431,7 +430,7 @@ from yomi.engine.search.types import Limits, RootMoves, SearchReport
 
 def test_a_table_that_is_empty_costs_the_clock_nothing(network: NnueNetwork) -> None:
     search = search_of(network)
-    search.time_batches()
+    search.rehearse()
     search._table[0, 0] = 1  # what a second clearing would remove
     search.clear()
     search.set_position(ShogiGame(), keep_tree=False)
