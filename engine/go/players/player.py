@@ -42,6 +42,7 @@ from yomi.engine.players.player import Player, Turn
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.players.setup import tuned
 from yomi.engine.players.time_management import temperature_at
+from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.read_tree import draw, root_priors
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
@@ -303,7 +304,7 @@ class GoPlayer(Player[GoGame]):
     def _loading_key(self, game: GoGame) -> object:
         return (queue_key(game.board, game.rules), *(self.options.get(name) for name in LOADED))
 
-    def _load(self, game: GoGame) -> Search:
+    def _load(self, game: GoGame) -> PositionSearch:
         empty = GoGame(game.board, game.rules)
         check_evaluator(self.options)
         queue = self._make_queue(empty)
