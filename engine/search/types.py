@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from yomi.engine.color import BLACK
@@ -100,7 +100,12 @@ class Limits:
     visits: int | None = None  # of the root, including those kept from an earlier search
     playouts: int | None = None  # of this search alone
     seconds: float | None = None  # from the start of this search
-    depth: int | None = None  # plies; a tree has no depth, and ignores it
+    depth: int | None = None  # plies of alpha-beta, or moves of the principal variation of a tree
+
+    def least(self, other: Any) -> Limits:
+        """Return the lesser one of each limit. `other` has the limits' names: Limits or Options."""
+        both = {row.name: (getattr(self, row.name), getattr(other, row.name)) for row in fields(self)}
+        return Limits(**{name: min((n for n in pair if n is not None), default=None) for name, pair in both.items()})
 
 
 @dataclass(frozen=True, slots=True)

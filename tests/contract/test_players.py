@@ -165,7 +165,9 @@ def test_the_least_of_all_limits_counts(sit: Make, kind: str) -> None:
             assert (report.visits, report.playouts) == (20, 20)
     for option, depth in ((3, None), (None, 3), (600, 3), (3, 600)):
         options = replace(table.player.options, depth=option)
-        assert table.report(options=options, depth=depth, keep_tree=False).deepest >= 3  # without it there is no end
+        assert (
+            table.report(options=options, limits=Limits(depth=depth), keep_tree=False).deepest >= 3
+        )  # without it there is no end
 
 
 @pytest.mark.parametrize("workers", [1, 2])

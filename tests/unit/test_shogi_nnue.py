@@ -68,7 +68,7 @@ def test_a_player_searches_by_alpha_beta(net: str) -> None:
         found = player.decide(Request(mate, limits=Limits(visits=3000))).report.moves[0]
         assert (found.mate, len(found.pv)) == (3, 3), "the line contains the whole mate"
     # A search by depth ends after it.
-    assert player.decide(Request(ShogiGame(), depth=3)).report.depth == 3
+    assert player.decide(Request(ShogiGame(), limits=Limits(depth=3))).report.depth == 3
     player.close()
 
 

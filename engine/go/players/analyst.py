@@ -15,8 +15,7 @@ from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.players.setup import Analysis, QueueKey, make_queue, network_behind, queue_key
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import Options
-from yomi.engine.players.player import Turn
-from yomi.engine.players.request import Request
+from yomi.engine.players.request import Request, Turn
 from yomi.engine.players.setup import tuned
 from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.read_tree import root_priors

@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +37,8 @@ from yomi.engine.go.players.setup import (
 from yomi.engine.go.points import STANDARD, Board, handicap_stones
 from yomi.engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts, pass_alive_points
 from yomi.engine.options import LOG, Options, rows_for
-from yomi.engine.players.player import Player, Turn
-from yomi.engine.players.request import Decision, Request
+from yomi.engine.players.player import Player
+from yomi.engine.players.request import Adviser, Decision, Request, Turn
 from yomi.engine.players.setup import tuned
 from yomi.engine.players.time_management import temperature_at
 from yomi.engine.search.base import PositionSearch
@@ -186,6 +185,17 @@ def with_twins(report: SearchReport, twins: Twins) -> SearchReport:
     return replace(report, moves=tuple(moves))
 
 
+class TwinAdviser(Adviser):
+    """Reports the symmetric moves that were not searched."""
+
+    def __init__(self, twins: Twins, search: Search) -> None:
+        self._twins, self._search = twins, search
+
+    def annotate(self, report: SearchReport) -> SearchReport:
+        pruned = {move: twin for move, twin in self._twins.items() if self._search.is_banned(move)}
+        return with_twins(report, pruned) if pruned else report
+
+
 def useless_moves(game: GoGame, *, counts_dead: bool) -> set[int]:
     """Return moves that are no better than a pass, inside unconditionally safe territory.
 
@@ -217,7 +227,6 @@ CLEANUP_SHARE = 0.1  # maximum share of a move's time for finding dead stones
 
 class GoPlayer(Player[GoGame]):
     _search: Search
-    _twins: Twins = MappingProxyType({})  # symmetric moves of the last searched root
     _human: npt.NDArray[np.float32] | None = None  # policy of people there; see `_read_human`
 
     def __init__(self, options: Options) -> None:
@@ -349,17 +358,17 @@ class GoPlayer(Player[GoGame]):
         self._human = self._read_human(turn)
         if schedule and options.cleanup and request.allow is None and len(moves) > 1 and self._has_dead(root, schedule):
             turn.moves = replace(turn.moves, avoid={*request.avoid, PASS})
-        self._twins = {}
         self._search.ban_below(request.avoid_below)
         explores = options.human_root_weightless + options.human_root_weightful > 0.0 and self._human is not None
         self._search.imitate(_by_move(root, self._human) if explores else {})
         if not request.avoid and request.allow is None and not request.avoid_below:
             found = twins(root) if options.root_symmetry_pruning else {}
             # Pruning a move would lose the visits of a kept tree.
-            if not self._search.root_visits or all(map(self._search.is_banned, found)):
-                self._twins = found
+            if self._search.root_visits and not all(map(self._search.is_banned, found)):
+                found = {}
+            turn.adviser = TwinAdviser(found, self._search)
             useless = self._useless_moves(root, options) if options.prune_useless_moves else ()
-            turn.moves = replace(turn.moves, prune=[*self._twins, *useless])
+            turn.moves = replace(turn.moves, prune=[*found, *useless])
         left = turn.moves.of(moves)
         if len(left) == 1 and request.clock is not None:
             turn.forced = left[0]
@@ -385,11 +394,6 @@ class GoPlayer(Player[GoGame]):
         agrees = root.rules.has_agreement and not options.cleanup
         judged = root.rules.scoring == "TERRITORY" or self._search.spec.with_flags(root.position)["judges_agreement"]
         return useless_moves(root, counts_dead=not (agrees and judged))
-
-    def _annotate(self, report: SearchReport) -> SearchReport:
-        """Return a report with the symmetric moves that were not searched."""
-        pruned = {move: twin for move, twin in self._twins.items() if self._search.is_banned(move)}
-        return with_twins(report, pruned) if pruned else report
 
     def _has_dead(self, root: GoGame, schedule: Budget) -> bool:
         """Whether dead stones of the opponent are on the board, as far as a share of the move's time can show."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from yomi.engine.players.request import Adviser
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.shogi.game import ShogiGame
 from yomi.native.shogi.dfpn import MATE, MAX_PLY, NO_MATE, NODES, make_solver, prove
 
@@ -18,6 +20,7 @@ DEFAULT_MEMORY = 64 * 2**20  # bytes of the table: two million positions
 SHORTENING = 2
 MIN_SHORTENING = 5_000
 MAX_REST = 20_000  # positions of a search for the rest of a mate
+LEAF_MATE = 8  # plies of a mate that a tree has found at a leaf, beyond the least
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +163,85 @@ class MateSearch:
                 return
             max_ply = length - 2
             budget = min(nodes, max(SHORTENING * spent, MIN_SHORTENING))
+
+
+def mate_in(move: MoveReport) -> int | None:
+    """Return the plies to a move's proven mate, negative if the mover is mated, or None without proof.
+
+    A proof by the mate search at a leaf has no known length: it counts as one ply.
+    """
+    if move.mate is not None or move.proven == 0:
+        return move.mate
+    length = len(move.pv)
+    # The winner makes the last move, which decides whether the plies are odd or even.
+    return length | 1 if move.proven > 0 else -(length + length % 2)
+
+
+class MateAdviser(Adviser):
+    """The mates of one position: a search for one beside the search, and the ends of lines that lead to one."""
+
+    def __init__(
+        self,
+        search: MateSearch,
+        rest: MateSearch,
+        root: ShogiGame,
+        moves: Collection[int] | None,
+        plies: int,
+        nodes: int,
+    ) -> None:
+        """Prepare for a position.
+
+        Args:
+            search: the search beside the search.
+            rest: finds the ends of lines.
+            root: the position.
+            moves: the allowed first moves; None: all.
+            plies: length of mates that the search beside it looks for; 0: none.
+            nodes: see `MateSearch.start`.
+        """
+        self._search, self._rest, self._root = search, rest, root
+        self._moves, self._plies, self._nodes = moves, plies, nodes
+        self._checked: tuple[int, ...] = ()
+        self._is_playable = False  # whether the game lets `_checked` be played
+        self._whole: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def start(self) -> None:
+        if self._plies:
+            self._search.start(self._root.position, max_ply=self._plies, nodes=self._nodes, moves=self._moves)
+
+    def stop(self) -> None:
+        self._search.stop()
+
+    @property
+    def line(self) -> tuple[int, ...]:
+        """The mate found so far. A mate that the game would end before is ignored."""
+        line = self._search.answer.moves if self._plies else ()
+        if line != self._checked:
+            self._checked, self._is_playable = line, can_be_played(self._root, line)
+        return line if self._is_playable else ()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a playable mate is found and the search for a shorter one has ended."""
+        return not self._search.is_running and bool(self.line)
+
+    def annotate(self, report: SearchReport) -> SearchReport:
+        """Return a report with mate lengths and whole mates; the mate search's line comes first."""
+        moves, line = [self._with_mate(move) for move in report.moves], self.line
+        if line:
+            mate = MoveReport(line[0], winrate=1.0, pv=line, mate=len(line))
+            moves = [mate, *(move for move in moves if move.move != line[0])]
+        return replace(report, moves=tuple(moves))
+
+    def _with_mate(self, move: MoveReport) -> MoveReport:
+        """Return a report with the mate's length, and with all its moves if a search finds the missing ones."""
+        mate = mate_in(move)
+        if mate is None or mate == 0 or move.bound or len(move.pv) >= abs(mate):
+            return replace(move, mate=mate)
+        if (line := self._whole.get(move.pv)) is None:
+            # A tree knows a mate at the end of a line, but not its length.
+            plies = abs(mate) + (LEAF_MATE if move.mate is None else 0)
+            line = self._whole[move.pv] = whole_mate(self._root, move.pv, plies, self._rest)
+        if not line:
+            return replace(move, mate=mate)
+        return replace(move, mate=len(line) if mate > 0 else -len(line), pv=line)
