@@ -73,18 +73,11 @@ def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -
     settings, left = clock.settings, clock
     reserve = lag_reserve(lag, moves) + lateness
     system = settings.system
-    # Fischer: as sudden death, plus the increment less the lag. Lateness and lag stay on the clock.
-    if system is TimeSystem.FISCHER:
-        usable = max(left.main - lag - lateness, 0.0)
-        spare = max(left.main - reserve, 0.0)
-        soft = min(spare / moves + max(settings.increment - lag, 0.0), usable)
-        hard = min(max(3 * spare / moves + max(settings.increment - lag, 0.0), soft), usable)
-        limit = max(settings.move_limit - lag - lateness, 0.0)
-        return Budget(min(soft, limit), min(hard, limit))
-    spare = max(left.main - reserve, 0.0)
-    # sudden death: an equal share of the time, at most three times as much
-    if system is TimeSystem.ABSOLUTE:
-        return Budget(spare / moves, min(3 * spare / moves, spare))
+    # Sudden death: an equal share of the time. Fischer: also the increment less the lag. Lateness and lag stay on the
+    # clock.
+    if system in (TimeSystem.ABSOLUTE, TimeSystem.FISCHER):
+        spare, usable = max(left.main - reserve, 0.0), min(left.main, settings.move_limit) - lag - lateness
+        return Budget.shared(spare, moves, max(settings.increment - lag, 0.0), max(usable, 0.0))
     first = settings.period / max(settings.count, 1) if system is TimeSystem.CANADIAN else settings.period
     # Byo-yomi: one period less lag and lateness; periods are kept. Canadian: an equal share of the period.
     kept = lag + min(lateness, max(MAX_RESERVE_SHARE * first - lag, 0.0))

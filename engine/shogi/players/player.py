@@ -327,9 +327,7 @@ def find_budget(
         if increment > 0:  # the reserve for lag is at most a third of the main time
             reserve = min(reserve, left / 3 + lag)
         spare = max(left - reserve - lateness, 0.0)
-    soft = min(spare / moves + period, last)
-    hard = min(max(3 * spare / moves + period, soft), last)
-    return Budget(soft, hard)
+    return Budget.shared(spare, moves, period, last)
 
 
 def time_left(clock: Clock, lag: float, margin: float, lateness: float, excess: float = 0.0) -> float:
