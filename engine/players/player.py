@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from yomi.engine.clock import Clock
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
-    from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchSettings
     from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.player")

@@ -18,7 +18,7 @@ from yomi.engine.search.types import ALL_MOVES, Limits, RootMoves, SearchReport
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchSettings
     from yomi.native.spec import GameSpec
 
 # seconds until an interrupted search counts as hanging; large networks need some for a batch on a CPU

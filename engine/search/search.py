@@ -31,7 +31,7 @@ from yomi.native.tree.report import restore_root_order
 from yomi.native.tree.searcher import Searcher
 
 if TYPE_CHECKING:
-    from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchSettings
     from yomi.native.bound_kernels import Calls
     from yomi.native.spec import GameSpec
 

@@ -26,7 +26,7 @@ from yomi.native.alphabeta.thread import make_thread
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchSettings
     from yomi.engine.shogi.game import ShogiGame
     from yomi.engine.shogi.networks import Nnue
     from yomi.native.bound_kernels import Calls

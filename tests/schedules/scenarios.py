@@ -15,7 +15,7 @@ from tests.schedules import sums
 from tests.unit.trees import check_tree
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 from yomi.native.bound_kernels import ask
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import BIAS_DTYPE, EXPANDED, IN_FLIGHT, NONE, VALUE, Tree, make_forest

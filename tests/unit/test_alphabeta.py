@@ -11,8 +11,7 @@ from tests.naive.shogi_exchange import gain
 from tests.unit.nnue_values import value_of
 from tests.unit.shogi_boards import walk
 from yomi.engine.records import CENTIPAWNS, usi_centipawns
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits, RootMoves, SearchReport
+from yomi.engine.search.types import Limits, RootMoves, SearchReport, SearchSettings
 from yomi.engine.shogi.alphabeta import AlphaBetaSearch, _Line, winrate_of
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi

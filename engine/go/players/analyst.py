@@ -19,8 +19,7 @@ from yomi.engine.players.request import Request, Turn
 from yomi.engine.players.setup import tuned
 from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.read_tree import root_priors
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import SearchReport
+from yomi.engine.search.types import SearchReport, SearchSettings
 from yomi.native.go.board import PASS
 
 IDLE_QUEUES = 2  # number of unused evaluators for other boards that are kept

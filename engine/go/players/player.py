@@ -44,8 +44,7 @@ from yomi.engine.players.time_management import temperature_at
 from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.read_tree import draw, root_priors
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits, MoveReport, Owners, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, Owners, SearchReport, SearchSettings
 from yomi.native.go.board import NO_POINT, PASS
 from yomi.native.go.planes import symmetry_table
 from yomi.native.spec import Inputs

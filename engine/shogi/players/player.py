@@ -21,8 +21,7 @@ from yomi.engine.players.setup import tuned
 from yomi.engine.players.time_management import PATIENCE, POLL, Lateness, end_search, watch
 from yomi.engine.records import winrate_of
 from yomi.engine.search.base import PositionSearch
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits, MoveReport, RootMoves, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, RootMoves, SearchReport, SearchSettings
 from yomi.engine.shogi.book import Book, BookError
 from yomi.engine.shogi.book import choose as choose_from_book
 from yomi.engine.shogi.game import ShogiGame

@@ -16,7 +16,7 @@ from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, Options, Value, rows_for
 from yomi.engine.players.setup import EvaluatorFactory, common_settings
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 from yomi.engine.shogi.alphabeta import AlphaBetaSearch
 from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame

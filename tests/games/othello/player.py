@@ -14,7 +14,7 @@ from yomi.engine.options import rows_for
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision, Turn
 from yomi.engine.players.setup import EvaluatorFactory, common_settings, tuned
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 from yomi.native.spec import Inputs
 
 if TYPE_CHECKING:
