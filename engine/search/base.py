@@ -58,7 +58,6 @@ class Root:
 class PositionSearch(abc.ABC):
     """Searches one position at a time, in threads. Only `report` and `interrupt` are thread-safe."""
 
-    has_priors = True  # whether a policy ranks the moves: without priors there is no noise and no model of people
     latency = 0.0  # seconds: how late a search may end
 
     def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> None:
@@ -151,13 +150,14 @@ class PositionSearch(abc.ABC):
         """Moves made on a board since the search started."""
         return self.evaluations
 
-    @abc.abstractmethod
     def configure(self, settings: SearchSettings) -> None:
         """End the search and apply new settings. Memory, workers, cache size and seed stay. Errors: see `stop`."""
+        self.stop()
+        self.settings = settings
 
     @abc.abstractmethod
     def set_position(self, game: Any, *, keep_tree: bool = True, hide_history: bool = False) -> None:
-        """Make `game` (a SearchableGame) the root.
+        """End the search, and make `game` (a SearchableGame) the root: set `_position`.
 
         Args:
             game: the position and its moves.
@@ -170,22 +170,22 @@ class PositionSearch(abc.ABC):
 
     @abc.abstractmethod
     def clear(self) -> None:
-        """Drop the position and all results."""
+        """End the search, and drop the position and all results."""
 
-    @abc.abstractmethod
     def rehearse(self) -> None:
         """Do everything that takes longer the first time, and measure `latency`. Results are dropped."""
+        self.stop()
 
-    @abc.abstractmethod
     def interrupt(self) -> None:
         """Ask the search to end as soon as it has a move, without waiting. Thread-safe."""
+        self._request_end()
 
     @abc.abstractmethod
     def report(self, *, pv_length: int = 60) -> SearchReport:
         """Report the current or last search; empty without a position. Thread-safe."""
 
     def priors(self) -> dict[int, float]:
-        """Return the priors of the allowed moves; empty before the root is evaluated, and without `has_priors`."""
+        """Return the priors of the allowed moves; empty before the root is evaluated, or without a policy."""
         return {}
 
     @abc.abstractmethod
@@ -194,12 +194,11 @@ class PositionSearch(abc.ABC):
 
     @abc.abstractmethod
     def _begin(self, limits: Limits, moves: RootMoves) -> Iterable[Callable[[], None]]:
-        """Prepare a search and return the work of each thread. The threads call `_finish`."""
+        """Prepare a search and return the work of each thread. The last thread calls `_finish`."""
 
     @abc.abstractmethod
     def _request_end(self) -> None:
         """Ask the threads to end now."""
 
-    @abc.abstractmethod
-    def _end(self, *, has_failed: bool) -> None:
+    def _end(self, *, has_failed: bool) -> None:  # noqa: B027  # a search may have nothing to clean up
         """Clean up after a search. All threads are quiet."""

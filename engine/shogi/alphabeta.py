@@ -42,8 +42,6 @@ SPREAD_DEPTHS = 4  # depths whose values measure how steady a search is
 class AlphaBetaSearch(PositionSearch):
     """One transposition table and the threads that use it."""
 
-    has_priors = False
-
     def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, nnue: Nnue) -> None:
         """Allocate the table of `settings.memory` bytes. Nothing runs before `start`."""
         super().__init__(spec, queue, settings)
@@ -55,10 +53,6 @@ class AlphaBetaSearch(PositionSearch):
         self._game: ShogiGame | None = None
         self._generation = 0
         self._timer: threading.Timer | None = None
-
-    def configure(self, settings: SearchSettings) -> None:
-        self.stop()
-        self.settings = settings
 
     @property
     def evaluations(self) -> int:
@@ -136,9 +130,6 @@ class AlphaBetaSearch(PositionSearch):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def interrupt(self) -> None:
-        self._stop[0] = 1
 
     def _end_by_time(self, generation: int) -> None:
         """End the search of a generation, but no later one: its timer may fire while the next search starts."""

@@ -29,9 +29,9 @@ from yomi.engine.shogi.players.mate import MateAdviser, MateAnswer, MateSearch
 from yomi.engine.shogi.players.setup import (
     LOADED,
     NetworkDefaults,
-    alpha_beta_search,
     make_book,
     make_queue,
+    named_search,
     search_settings,
     spec_for,
 )
@@ -107,7 +107,8 @@ class ShogiPlayer(Player[ShogiGame]):
         return alpha_beta_file(self.options, "shogi"), *(self.options.get(name) for name in LOADED)
 
     def _make_search(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> PositionSearch:
-        return alpha_beta_search(spec, queue, settings) or super()._make_search(spec, queue, settings)
+        make = named_search(self.options.search_engine, queue.evaluator) or super()._make_search
+        return make(spec, queue, settings)
 
     def _load(self, game: ShogiGame) -> PositionSearch:
         # Search and mate search are made once, so that nothing is compiled while a clock runs.
