@@ -1,6 +1,6 @@
 """The interface of all searches: a position, threads that search it, and a report at any time.
 
-`yomi.engine.search.search.Search` searches a tree, `yomi.engine.shogi.alphabeta.AlphaBetaSearch` by alpha-beta.
+`yomi.engine.search.search.Search` searches a tree, `yomi.engine.search.alphabeta.AlphaBetaSearch` by alpha-beta.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from tests.naive.shogi_exchange import gain
 from tests.unit.nnue_values import value_of
 from tests.unit.shogi_boards import walk
 from yomi.engine.records import CENTIPAWNS, usi_centipawns
+from yomi.engine.search.alphabeta import AlphaBetaSearch, _Line, winrate_of
 from yomi.engine.search.types import Limits, RootMoves, SearchReport, SearchSettings
-from yomi.engine.shogi.alphabeta import AlphaBetaSearch, _Line, winrate_of
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.engine.shogi.players.mate import MateSearch
@@ -228,10 +228,9 @@ def test_shallow_and_old_entries_are_replaced_first() -> None:
 
 
 def search_of(network: NnueNetwork, workers: int = 1, best_moves: int = 1) -> AlphaBetaSearch:
-    evaluation = SimpleNamespace(network=network, value_scale=450.0)
     queue = SimpleNamespace(evaluator=SimpleNamespace(batch_size=1))
     settings = SearchSettings(workers=workers, memory=2**20, best_moves=best_moves)
-    return AlphaBetaSearch(shogi_spec(), queue, settings, evaluation)  # type: ignore[arg-type]
+    return AlphaBetaSearch(shogi_spec(), queue, settings, network)  # type: ignore[arg-type]
 
 
 def searched(search: AlphaBetaSearch, sfen: str, nodes: int, **restrictions: Any) -> SearchReport:

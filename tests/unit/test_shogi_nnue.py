@@ -13,8 +13,8 @@ from yomi.engine.evaluators.network import open_network
 from yomi.engine.go.networks import FORMATS as GO_FORMATS
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
+from yomi.engine.search.alphabeta import AlphaBetaSearch
 from yomi.engine.search.types import Limits
-from yomi.engine.shogi.alphabeta import AlphaBetaSearch
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS
 from yomi.engine.shogi.players.player import ShogiPlayer

@@ -17,9 +17,9 @@ from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, Options, Value, rows_for
 from yomi.engine.players.setup import EvaluatorFactory, common_settings
+from yomi.engine.search.alphabeta import AlphaBetaSearch
 from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.types import SearchSettings
-from yomi.engine.shogi.alphabeta import AlphaBetaSearch
 from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS, MaterialEvaluator, Nnue
@@ -59,7 +59,7 @@ def named_search(name: str, evaluator: Evaluator) -> Callable[..., PositionSearc
         own: Callable[..., PositionSearch] = find_function(name)
         return own
     if name != "tree" and isinstance(evaluator, FileEvaluator) and isinstance(evaluator.format, Nnue):
-        return partial(AlphaBetaSearch, nnue=evaluator.format)
+        return partial(AlphaBetaSearch, network=evaluator.format.network)
     if name == "alphabeta":
         raise EvaluatorError(f"{evaluator.description}: no NNUE evaluation, expected one for search_engine alphabeta")
     return None

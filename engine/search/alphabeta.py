@@ -27,9 +27,8 @@ from yomi.native.alphabeta.thread import make_thread
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.search.types import SearchSettings
-    from yomi.engine.shogi.game import ShogiGame
-    from yomi.engine.shogi.networks import Nnue
     from yomi.native.bound_kernels import Calls
+    from yomi.native.sparse.nnue import NnueNetwork
     from yomi.native.spec import GameSpec
 
 WINDOW = 8  # half of the first window around the last value
@@ -42,15 +41,15 @@ SPREAD_DEPTHS = 4  # depths whose values measure how steady a search is
 class AlphaBetaSearch(PositionSearch):
     """One transposition table and the threads that use it."""
 
-    def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, nnue: Nnue) -> None:
+    def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, network: NnueNetwork) -> None:
         """Allocate the table of `settings.memory` bytes. Nothing runs before `start`."""
         super().__init__(spec, queue, settings)
         self._table = make_table(settings.memory)
         self._is_used = False  # whether the table or the statistics may contain anything
         self._stop = np.zeros(1, np.int64)
         self._lock = threading.Lock()  # held while `_generation` and `_stop` change together
-        self._workers = [_Worker(nnue, self._stop, number) for number in range(settings.workers)]
-        self._game: ShogiGame | None = None
+        self._workers = [_Worker(network, self._stop, number) for number in range(settings.workers)]
+        self._game: Any = None
         self._generation = 0
         self._timer: threading.Timer | None = None
 
@@ -59,7 +58,7 @@ class AlphaBetaSearch(PositionSearch):
         """Nodes since the search started."""
         return sum(worker.nodes for worker in self._workers)
 
-    def set_position(self, game: ShogiGame, *, keep_tree: bool = True, hide_history: bool = False) -> None:
+    def set_position(self, game: Any, *, keep_tree: bool = True, hide_history: bool = False) -> None:
         """Make `game` the root. `keep_tree`: use the table of earlier searches, unless they had other rules."""
         self.stop()
         root = Root.of(game)
@@ -222,9 +221,9 @@ class _Line(NamedTuple):
 class _Worker:
     """A thread's working memory, and its search by increasing depth."""
 
-    def __init__(self, nnue: Nnue, stop: Any, number: int) -> None:
-        self._network, self._number = nnue.network, number
-        self._data = make_thread(nnue.network, stop)
+    def __init__(self, network: NnueNetwork, stop: Any, number: int) -> None:
+        self._network, self._number = network, number
+        self._data = make_thread(network, stop)
         self._counters = self._data.counters
         self._calls: tuple[Calls, Calls] | None = None
         self.moves: tuple[int, ...] = ()
@@ -252,7 +251,7 @@ class _Worker:
     def deepest(self) -> int:
         return int(self._counters[layout.DEEPEST])
 
-    def prepare(self, table: Any, game: ShogiGame, moves: Sequence[int], nodes: int, generation: int) -> None:
+    def prepare(self, table: Any, game: Any, moves: Sequence[int], nodes: int, generation: int) -> None:
         data, counters = self._data, self._counters
         self.forget()
         if self._calls is None:
