@@ -87,7 +87,7 @@ class GoAnalyst(GoPlayer):
         raw, symmetry = None, None if options.symmetry == "average" else 0
         if network_behind(self._search.queue.evaluator) is not None:
             # as the search sees its root
-            raw = self.evaluate_as(root, symmetry, options)
+            raw = self.evaluate(root, symmetry, options=options)
         human = self.evaluate_human(root, symmetry, options)
         self._known_human = None if human is None else human.policy
 

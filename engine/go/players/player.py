@@ -249,15 +249,15 @@ class GoPlayer(Player[GoGame]):
         if not request.ponder or request.game.is_no_result or not request.game.is_over:
             super().start(request)
 
-    def evaluate(self, game: GoGame, symmetry: int | None, optimism: float | None = None) -> RawEvaluation:
-        """Evaluate a position once by the network; see `evaluate_position`. Raises EvaluatorError without a network."""
-        self.load(game)
-        return self.evaluate_as(game, symmetry, self.options, optimism)
-
-    def evaluate_as(
-        self, game: GoGame, symmetry: int | None, options: Options, optimism: float | None = None
+    def evaluate(
+        self, game: GoGame, symmetry: int | None, optimism: float | None = None, options: Options | None = None
     ) -> RawEvaluation:
-        """Evaluate a position of the loaded board with the profile of these options."""
+        """Evaluate a position once by the network; see `evaluate_position`. Raises EvaluatorError without a network.
+
+        `options` contain the profile; None: the player's.
+        """
+        self.load(game)
+        options = options or self.options
         self.check_profile(options, is_needed=True)
         if reads_profile(self._search.queue.evaluator):
             game = imitating(game, options)
