@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -93,7 +93,7 @@ class AlphaBetaSearch(PositionSearch):
         with ThreadPoolExecutor(len(self._workers)) as pool:  # each has 80 MB
             list(pool.map(_Worker.clear, self._workers))
 
-    def _begin(self, limits: Limits, moves: RootMoves) -> Iterable[Callable[[], None]]:
+    def _begin(self, limits: Limits, moves: RootMoves) -> Sequence[Callable[[], None]]:
         """Prepare a search. Visits and playouts are limits of the nodes; the kernels look for the end after each."""
         game = self._game
         assert game is not None, "set_position comes first"
@@ -110,17 +110,12 @@ class AlphaBetaSearch(PositionSearch):
             self._timer = threading.Timer(limits.seconds, self._end_by_time, [self._generation])
             self._timer.daemon = True
             self._timer.start()
-        return [partial(self._run, worker, *how) for worker in self._workers]
+        return [partial(self._deepen, worker, *how) for worker in self._workers]
 
-    def _run(self, worker: _Worker, best_moves: int, depth: int) -> None:
-        try:
-            worker.deepen(best_moves, depth)
-        except Exception as error:  # raised again by stop()
-            self._error = error
-        finally:
-            if worker is self._workers[0]:  # the others go on for no longer than the first
-                self._stop[0] = 1
-                self._finish()
+    def _deepen(self, worker: _Worker, best_moves: int, depth: int) -> None:
+        worker.deepen(best_moves, depth)
+        if worker is self._workers[0]:  # the others go on for no longer than the first
+            self._request_end()
 
     def _request_end(self) -> None:
         self._stop[0] = 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 import abc
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,25 +55,24 @@ class Root:
         return line if side == other.side_to_move else None
 
 
-class PositionSearch(abc.ABC):
-    """Searches one position at a time, in threads. Only `report` and `interrupt` are thread-safe."""
+class SearchThreads(abc.ABC):
+    """The threads of one search at a time."""
 
-    latency = 0.0  # seconds: how late a search may end
+    thread_name = "search"  # a number follows
 
-    def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> None:
-        """Nothing runs before `start`."""
-        self.spec, self.queue, self.settings = spec, queue, settings
-        self._position: Root | None = None
+    def __init__(self) -> None:
         self._threads: list[threading.Thread] = []
-        self._start_time = self._end_time = time.perf_counter()
+        self._running = 0
+        self._count_lock = threading.Lock()
         self._error: Exception | None = None
         self._finished = threading.Event()
         self._finished.set()
+        self._start_time = self._end_time = time.perf_counter()
 
     @property
-    def batch_rows(self) -> int:
-        """Rows of the evaluator's batches."""
-        return max(self.settings.rows_per_leaf, self.queue.evaluator.batch_size)
+    @abc.abstractmethod
+    def description(self) -> str:
+        """Name of what searches, for messages."""
 
     @property
     def is_running(self) -> bool:
@@ -83,23 +82,6 @@ class PositionSearch(abc.ABC):
     def seconds(self) -> float:
         """Duration of the current or last search."""
         return (time.perf_counter() if self.is_running else self._end_time) - self._start_time
-
-    def start(self, limits: Limits, moves: RootMoves = ALL_MOVES) -> None:
-        """Search the current position in threads, and return at once. Errors: see `stop`."""
-        self.stop()
-        assert self._position is not None, "set_position comes first"
-        self._error = None
-        self._start_time = time.perf_counter()
-        works = self._begin(limits, moves)
-        self._finished.clear()
-        self._start_threads(works)
-
-    def run(self, limits: Limits, moves: RootMoves = ALL_MOVES) -> SearchReport:
-        """Search the current position to the limits. Errors: see `stop`."""
-        self.start(limits, moves)
-        self.wait()
-        self.stop()
-        return self.report()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the search has ended; False after `timeout` seconds."""
@@ -118,25 +100,81 @@ class PositionSearch(abc.ABC):
             if thread is not threading.current_thread():
                 thread.join(max(0.0, end - time.monotonic()))
                 if thread.is_alive():
-                    name = self.queue.evaluator.description
+                    name = self.description
                     raise EvaluatorError(f"{name} has not answered for {SEARCH_HANG:g} s: expected the end of a batch")
-        self._threads = []
+        had_threads, self._threads = bool(self._threads), []
         error, self._error = self._error, None
-        self._end(has_failed=error is not None)
+        if had_threads:
+            self._end(has_failed=error is not None)
         if error is not None:
             raise error
 
-    def _start_threads(self, works: Iterable[Callable[[], None]]) -> None:
+    def _start_threads(self, works: Sequence[Callable[[], None]]) -> None:
+        """Start a thread for each work. The search has ended once all of them have."""
+        self._running = len(works)
         self._threads = [
-            threading.Thread(target=work, name=f"search-{number}", daemon=True) for number, work in enumerate(works)
+            threading.Thread(target=self._run, args=(work,), name=f"{self.thread_name}-{number}", daemon=True)
+            for number, work in enumerate(works)
         ]
         for thread in self._threads:
             thread.start()
 
-    def _finish(self) -> None:
-        """Note that the search has ended. A search thread calls this."""
-        self._end_time = time.perf_counter()
-        self._finished.set()
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:  # raised again by stop()
+            self._error = error
+            self._request_end()
+        with self._count_lock:
+            self._running -= 1
+            is_last = not self._running
+        if is_last:
+            self._end_time = time.perf_counter()
+            self._finished.set()
+
+    @abc.abstractmethod
+    def _request_end(self) -> None:
+        """Ask the threads to end now. Thread-safe."""
+
+    def _end(self, *, has_failed: bool) -> None:  # noqa: B027  # a search may have nothing to clean up
+        """Clean up after a search. All threads are quiet."""
+
+
+class PositionSearch(SearchThreads):
+    """Searches one position at a time, in threads. Only `report` and `interrupt` are thread-safe."""
+
+    latency = 0.0  # seconds: how late a search may end
+
+    def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> None:
+        """Nothing runs before `start`."""
+        super().__init__()
+        self.spec, self.queue, self.settings = spec, queue, settings
+        self._position: Root | None = None
+
+    @property
+    def description(self) -> str:
+        return self.queue.evaluator.description
+
+    @property
+    def batch_rows(self) -> int:
+        """Rows of the evaluator's batches."""
+        return max(self.settings.rows_per_leaf, self.queue.evaluator.batch_size)
+
+    def start(self, limits: Limits, moves: RootMoves = ALL_MOVES) -> None:
+        """Search the current position in threads, and return at once. Errors: see `stop`."""
+        self.stop()
+        assert self._position is not None, "set_position comes first"
+        self._start_time = time.perf_counter()
+        works = self._begin(limits, moves)
+        self._finished.clear()
+        self._start_threads(works)
+
+    def run(self, limits: Limits, moves: RootMoves = ALL_MOVES) -> SearchReport:
+        """Search the current position to the limits. Errors: see `stop`."""
+        self.start(limits, moves)
+        self.wait()
+        self.stop()
+        return self.report()
 
     # -- each search -----------------------------------------------------------------------------------------------
 
@@ -193,12 +231,5 @@ class PositionSearch(abc.ABC):
         """Return the move to play if the search had no time at all; None if no move is known."""
 
     @abc.abstractmethod
-    def _begin(self, limits: Limits, moves: RootMoves) -> Iterable[Callable[[], None]]:
-        """Prepare a search and return the work of each thread. The last thread calls `_finish`."""
-
-    @abc.abstractmethod
-    def _request_end(self) -> None:
-        """Ask the threads to end now."""
-
-    def _end(self, *, has_failed: bool) -> None:  # noqa: B027  # a search may have nothing to clean up
-        """Clean up after a search. All threads are quiet."""
+    def _begin(self, limits: Limits, moves: RootMoves) -> Sequence[Callable[[], None]]:
+        """Prepare a search and return the work of each thread."""

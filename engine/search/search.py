@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -81,7 +81,6 @@ class Search(PositionSearch):
         self._barrier = threading.Barrier(1)
         self._deadline = float("inf")
         self._pruned_at, self._pruned_to = -1, 0
-        self._count_lock = threading.Lock()
         self.configure(settings)
 
     def configure(self, settings: SearchSettings) -> None:
@@ -189,7 +188,7 @@ class Search(PositionSearch):
         self._position = None
         self.clear_cache()
 
-    def _begin(self, limits: Limits, moves: RootMoves) -> Iterable[Callable[[], None]]:
+    def _begin(self, limits: Limits, moves: RootMoves) -> Sequence[Callable[[], None]]:
         if self._counters.broken:
             self._drop_tree()
         self._ban(moves)  # first of all, since `interrupt` asks how many visits the root has
@@ -205,7 +204,6 @@ class Search(PositionSearch):
             self._evaluate_root()
         self.root.prepare(noise=noise)
         self._barrier = threading.Barrier(len(self._workers), action=self._prune)
-        self._running = len(self._workers)
         return [partial(self._run_worker, number) for number in range(len(self._workers))]
 
     def _request_end(self) -> None:
@@ -213,6 +211,9 @@ class Search(PositionSearch):
 
     def _end(self, *, has_failed: bool) -> None:
         self._barrier = threading.Barrier(1)  # the old one refers to this search, and would keep its memory
+        if self._counters.broken:
+            fault = FAULTS[int(self._counters.broken)]
+            _log.error("%s. The search ends with its result so far. The next search starts with an empty tree", fault)
         if has_failed:  # leaves were lost
             self._drop_tree()
 
@@ -285,21 +286,18 @@ class Search(PositionSearch):
 
     def _time_batch(self, number: int, leaf: Batch) -> None:
         """Evaluate a full batch of one leaf as a worker would, and measure the time."""
-        try:
-            bound = self._bind(number) if self.settings.batches_in_flight == 1 else None
-            batch, calls = (bound[0].batch, bound[1]) if bound else (self._make_batch(self.batch_rows), None)
-            for array, first in zip(batch, leaf, strict=True):
-                array[:] = first[:1]
-            begin = time.perf_counter()
-            if calls is not None:
-                calls.run(self.batch_rows)
-                check_numbers(self.queue.evaluator, batch, self.batch_rows)
-            else:
-                evaluate_batch(self.queue, batch, self.batch_rows)
-            with self._count_lock:
-                self.latency = max(self.latency, time.perf_counter() - begin)
-        except Exception as error:  # raised again by stop()
-            self._error = error
+        bound = self._bind(number) if self.settings.batches_in_flight == 1 else None
+        batch, calls = (bound[0].batch, bound[1]) if bound else (self._make_batch(self.batch_rows), None)
+        for array, first in zip(batch, leaf, strict=True):
+            array[:] = first[:1]
+        begin = time.perf_counter()
+        if calls is not None:
+            calls.run(self.batch_rows)
+            check_numbers(self.queue.evaluator, batch, self.batch_rows)
+        else:
+            evaluate_batch(self.queue, batch, self.batch_rows)
+        with self._count_lock:
+            self.latency = max(self.latency, time.perf_counter() - begin)
 
     def _claim_limit(self, limits: Limits) -> int:
         most = MAX_NODE_VISITS if limits.visits is None else min(limits.visits, MAX_NODE_VISITS)
@@ -346,25 +344,11 @@ class Search(PositionSearch):
     def _run_worker(self, number: int) -> None:
         try:
             while not self._work(number):
-                try:
-                    self._barrier.wait()
-                except threading.BrokenBarrierError:
-                    break
-        except Exception as error:  # raised again by stop()
-            self._error = error
-            self._counters.stop = 1
+                self._barrier.wait()
+        except threading.BrokenBarrierError:
+            pass  # another worker has ended
         finally:
             self._barrier.abort()
-            with self._count_lock:
-                self._running -= 1
-                last = self._running == 0
-            if last:
-                if self._counters.broken:
-                    fault = FAULTS[int(self._counters.broken)]
-                    _log.error(
-                        "%s. The search ends with its result so far. The next search starts with an empty tree", fault
-                    )
-                self._finish()
 
     def _work(self, number: int) -> bool:
         """Search with one worker until the end (True) or until the tree is full (False). No batch stays in flight."""

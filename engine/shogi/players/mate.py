@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from yomi.engine.players.request import Adviser
+from yomi.engine.search.base import SearchThreads
 from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.shogi.game import ShogiGame
 from yomi.native.shogi.dfpn import MATE, MAX_PLY, NO_MATE, NODES, make_solver, prove
@@ -64,28 +65,23 @@ def whole_mate(game: ShogiGame, line: Sequence[int], plies: int, solver: MateSea
     return whole if can_be_played(game, whole[len(line) :]) else ()
 
 
-class MateSearch:
+class MateSearch(SearchThreads):
     """Looks for a mate by the side to move. One thread calls the methods, any thread `interrupt` and `answer`."""
+
+    description = thread_name = "mate-search"
 
     def __init__(self, memory: int = DEFAULT_MEMORY) -> None:
         """Allocate a table of at most `memory` bytes."""
+        super().__init__()
         self._solver = make_solver(memory)
         self._variation: NDArray[np.uint16] = np.zeros(MAX_PLY + 1, np.uint16)
-        self._thread: threading.Thread | None = None
         self._answer = MateAnswer()
-        self._error: BaseException | None = None
-        self._finished = threading.Event()
-        self._finished.set()
         self.nodes = 0  # positions searched since `start`; updated after each search
 
     @property
     def answer(self) -> MateAnswer:
         """The result so far. A shorter mate may still replace a mate."""
         return self._answer
-
-    @property
-    def is_running(self) -> bool:
-        return not self._finished.is_set()
 
     def start(self, position: np.void, *, max_ply: int, nodes: int, moves: Collection[int] | None = None) -> None:
         """Start to search a copy of a position (POSITION_DTYPE) for a mate of at most `max_ply` plies.
@@ -97,9 +93,7 @@ class MateSearch:
         self._finished.clear()
         # np.array of a record would share its memory, which the caller may change during the search.
         root = position.copy()
-        arguments = (root, max_ply, nodes, moves)
-        self._thread = threading.Thread(target=self._run, args=arguments, name="mate-search", daemon=True)
-        self._thread.start()
+        self._start_threads([partial(self._search, root, max_ply, nodes, moves, True)])
 
     def _reset(self) -> None:
         self.stop()
@@ -107,38 +101,18 @@ class MateSearch:
         self._answer = MateAnswer()
         self.nodes = 0
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the search ends by itself; return False after `timeout` seconds."""
-        return self._finished.wait(timeout)
-
     def interrupt(self) -> None:
         """Ask the search to end, without waiting."""
-        self._solver.stop[0] = 1
+        self._request_end()
 
-    def stop(self) -> MateAnswer:
-        """End the search within microseconds and return its result. Raises an exception of its thread once."""
-        self.interrupt()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-        return self._answer
+    def _request_end(self) -> None:
+        self._solver.stop[0] = 1
 
     def solve(self, position: np.void, *, max_ply: int, nodes: int, shorten: bool = True) -> MateAnswer:
         """Search in the calling thread until there is an answer, the nodes are used up, or `interrupt` is called."""
         self._reset()
         self._search(position, max_ply, nodes, (), shorten)
         return self._answer
-
-    def _run(self, position: np.void, max_ply: int, nodes: int, moves: Collection[int] | None) -> None:
-        try:
-            self._search(position, max_ply, nodes, moves or (), True)
-        except BaseException as error:  # handed to the thread that calls `stop`
-            self._error = error
-        finally:
-            self._finished.set()
 
     def _search(
         self, position: np.void, max_ply: int, nodes: int, moves: Collection[int] | None, shorten: bool

@@ -98,8 +98,8 @@ class ShogiPlayer(Player[ShogiGame]):
                     break
         finally:
             request.on_change = None
-            answer = self._mate.stop()
-        return answer
+            self._mate.stop()
+        return self._mate.answer
 
     # -- loading ---------------------------------------------------------------------------------------------------
 
