@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,6 @@ from yomi.engine.evaluators.network import network_in
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.networks import ROOT_OPTIMISM
-from yomi.engine.go.players.human import human_choice
 from yomi.engine.go.players.setup import (
     Model,
     RawEvaluation,
@@ -449,6 +448,59 @@ def imitating(game: GoGame, options: Options) -> GoGame:
     other = game.copy()
     other.imitate(None if options.human_profile is None else HumanProfile.parse(options.human_profile))
     return other
+
+
+# -- choosing as people do ---------------------------------------------------------------------------------------------
+
+
+def human_choice(
+    report: SearchReport,
+    priors: Mapping[int, float],
+    policy: Mapping[int, float],
+    allowed: Iterable[int],
+    options: Options,
+) -> dict[int, float]:
+    """Return the weight of each move that may be played, at least 0.
+
+    The rules are those of KataGo's getPlaySelectionValues (cpp/search/searchresults.cpp).
+
+    Args:
+        report: result of the search.
+        priors: policy of the search's network, used if the search has visited no move.
+        policy: policy of the human-SL network.
+        allowed: moves that may be played.
+        options: share of the policy, and how passes and losses count.
+    """
+    visited = {move.move: move for move in report.moves if move.symmetry_of is None}
+    most = max((move.wanted for move in visited.values()), default=0.0)
+    weights = {move.move: most if move.order == 0 else move.wanted for move in visited.values()}
+    if most <= 0.0:
+        weights = {move: priors.get(move, 0.0) for move in allowed}
+    weights = {**dict.fromkeys(allowed, 0.0), **weights}
+    losses = _losses({move.move: move.utility for move in visited.values()}, weights)
+    human = {
+        move: max(0.0, policy.get(move, 0.0)) * math.exp(-losses[move] / options.human_move_tolerance)
+        for move in weights
+    }
+    total, total_human = sum(weights.values()), sum(human.values())
+    if total_human <= 0.0 or total <= 0.0:
+        return weights
+    human = {move: part / total_human for move, part in human.items()}
+    if options.human_ignore_pass:
+        without_pass = sum(part for move, part in human.items() if move != PASS)
+        passing = weights.get(PASS, 0.0) / total
+        if without_pass > 0.0:
+            scale = (1.0 - passing) / without_pass
+            human = {move: passing if move == PASS else part * scale for move, part in human.items()}
+    share = options.human_move_share
+    return {move: weight + share * (total * human[move] - weight) for move, weight in weights.items()}
+
+
+def _losses(utilities: Mapping[int, float], moves: Iterable[int]) -> dict[int, float]:
+    """Return the utility that each move loses against the best. A move without visits counts as the visited mean."""
+    mean = sum(utilities.values()) / max(1, len(utilities))
+    best = max((*utilities.values(), mean))
+    return {move: best - utilities.get(move, mean) for move in moves}
 
 
 EVEN_PEOPLE_PRIOR = 0.9  # power of the policy that means the same on every board
