@@ -27,8 +27,8 @@ from yomi.native.alphabeta.thread import make_thread
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.search.types import SearchSettings
+    from yomi.native.alphabeta.nnue import NnueNetwork
     from yomi.native.bound_kernels import Calls
-    from yomi.native.sparse.nnue import NnueNetwork
     from yomi.native.spec import GameSpec
 
 WINDOW = 8  # half of the first window around the last value
