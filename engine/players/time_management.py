@@ -89,7 +89,9 @@ def watch(
     if schedule().hard > begin and search.wait(FIRST_LOOK):
         return 0.0
     first_report = request.interval if request.first_report is None else request.first_report
-    may_have_enough = search.settings.solver or limits.depth or (request.ponder and limits.playouts)
+    has_end = not request.infinite and bool(
+        search.settings.solver or limits.depth or (request.ponder and limits.playouts)
+    )
     lateness, awaited, next_look, next_report = 0.0, begin, begin, begin + first_report
     while True:
         now = time.monotonic()
@@ -98,10 +100,10 @@ def watch(
         if now >= plan.hard or request.is_stopped or (turn.adviser.is_done and not request.is_unlimited):
             return lateness
         on_clock = plan.soft != math.inf
-        if now > next_look and (on_clock or (may_have_enough and not request.infinite)):
+        if now > next_look and (on_clock or has_end):
             report = search.report(pv_length=limits.depth or 0)
             next_look = now + (time.monotonic() - now) / LOOK_SHARE
-            if turn.has_enough(report) or (on_clock and is_settled(report, begin, now, plan)):
+            if (has_end and turn.has_enough(report)) or (on_clock and is_settled(report, begin, now, plan)):
                 return lateness
         if request.on_report is not None and now >= next_report:
             report = search.report(pv_length=request.pv_length)
