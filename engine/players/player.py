@@ -264,7 +264,7 @@ class Player(abc.ABC, Generic[G]):
         request.on_change = None if request.is_pondering else self._search.interrupt
 
     def _wait_for_move(self, turn: Turn[G]) -> SearchReport:
-        """Wait for a search that must end but has no move yet: as long as the clock allows."""
+        """Wait until the search has a move, up to the time that the clock has left."""
         request, search = turn.request, self._search
         left = None if request.clock is None else self._time_left(request.clock, turn.options)
         if left is not None:
@@ -319,7 +319,7 @@ class Player(abc.ABC, Generic[G]):
         return Budget(min(request.start + budget.soft, hard), hard, request.start)
 
     def _limits(self, turn: Turn[G]) -> Limits:
-        """Return the limits that the search enforces. `watch` enforces those that `ponderhit` can change."""
+        """Return the limits that the search enforces. `watch` enforces limits that `ponderhit` can change."""
         if turn.request.infinite:
             return Limits()
         if turn.request.is_pondering:

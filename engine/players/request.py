@@ -145,7 +145,7 @@ class Adviser:
         """End that. The line stays."""
 
     def annotate(self, report: SearchReport) -> SearchReport:
-        """Return the search's report with what the game adds."""
+        """Return the search's report with the game's additions."""
         return report
 
 
@@ -163,7 +163,7 @@ class Turn(Generic[G]):
     adviser: Adviser = field(default_factory=Adviser)
 
     def has_enough(self, report: SearchReport) -> bool:
-        """Whether the search may end: by a proof, a depth, or playouts (those of pondering count)."""
+        """Whether the search may end: by a proof, a depth, or playouts, which pondering counts, too."""
         request, depth, playouts = self.request, self.limits.depth, self.limits.playouts
         if request.is_unlimited:
             return False

@@ -72,7 +72,7 @@ class SearchThreads(abc.ABC):
     @property
     @abc.abstractmethod
     def description(self) -> str:
-        """Name of what searches, for messages."""
+        """Name in messages."""
 
     @property
     def is_running(self) -> bool:
