@@ -88,11 +88,13 @@ def watch(
     # A search that ends at once needs no look at its report, which would take longer.
     if schedule().hard > begin and search.wait(FIRST_LOOK):
         return 0.0
+    on_report = request.on_report
     first_report = request.interval if request.first_report is None else request.first_report
     has_end = not request.infinite and bool(
         search.settings.solver or limits.depth or (request.ponder and limits.playouts)
     )
-    lateness, awaited, next_look, next_report = 0.0, begin, begin, begin + first_report
+    lateness, awaited, next_look = 0.0, begin, begin
+    next_report = math.inf if on_report is None else begin + first_report
     while True:
         now = time.monotonic()
         lateness = max(lateness, now - awaited)
@@ -105,10 +107,10 @@ def watch(
             next_look = now + (time.monotonic() - now) / LOOK_SHARE
             if (has_end and turn.has_enough(report)) or (on_clock and is_settled(report, begin, now, plan)):
                 return lateness
-        if request.on_report is not None and now >= next_report:
+        if on_report is not None and now >= next_report:
             report = search.report(pv_length=request.pv_length)
             if report.visits:
-                request.on_report(show(report))
+                on_report(show(report))
             next_report = now + (request.interval if report.visits else POLL)  # the first one waits for an evaluation
         now = time.monotonic()
         awaited = now + max(0.0, min(POLL, plan.hard - now, next_report - now))
