@@ -44,7 +44,7 @@ SEARCHES = ("auto", "tree", "alphabeta")
 
 
 def _check_search(name: str) -> str:
-    from yomi.nets.python_file import check_function, is_in_file
+    from yomi.nets.user_files import check_function, is_in_file
 
     if name in SEARCHES:
         return name

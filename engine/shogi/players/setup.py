@@ -28,7 +28,7 @@ from yomi.native.shogi.planes import write_bits, write_planes
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import GameSpec
 from yomi.nets.dlshogi.network import SIDE, read_settings
-from yomi.nets.python_file import find_function, is_in_file
+from yomi.nets.user_files import find_function, is_in_file
 
 log = logging.getLogger("yomi.shogi")
 
