@@ -263,7 +263,8 @@ class Forest:
             clear_tree(tree)
             tree.counters[0].claim_limit = 10**6
         self._searches = [
-            SimpleNamespace(tree=tree, settings=settings, _boards=self._search._boards) for tree in self._trees
+            SimpleNamespace(tree=tree, settings=settings, spec=sums.SPEC, _boards=self._search._boards)
+            for tree in self._trees
         ]
         workers, boards = self._search._workers, self._search._boards
         self._searchers = [
