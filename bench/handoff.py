@@ -12,8 +12,7 @@ import numpy as np
 
 from yomi.engine.evaluators.workers import EvaluationWorkers
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, SearchSettings
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import VALUE
 from yomi.native.tree.search import VISITS_PER_LEAF

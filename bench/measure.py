@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.game import BenchmarkPositions
-    from yomi.engine.search.settings import SearchSettings
-    from yomi.engine.search.types import SearchableGame
+    from yomi.engine.search.types import SearchableGame, SearchSettings
 
 # Largest batch size to try, even if the search uses smaller batches.
 LARGEST_BATCH = 32

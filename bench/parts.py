@@ -18,8 +18,7 @@ from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.players.precision import compare, record
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, SearchSettings
 from yomi.native.spec import Inputs
 from yomi.native.tree import arrays
 

@@ -17,8 +17,7 @@ from yomi.engine.game import BenchmarkPositions
 from yomi.engine.go.networks import RolloutEvaluator
 from yomi.engine.go.players.setup import go_subject
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, SearchSettings
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.players.setup import shogi_subject
 

@@ -22,7 +22,8 @@ from yomi.engine.search.types import Limits
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.options import Options, Value
-    from yomi.engine.search.types import PositionSearch, SearchableGame
+    from yomi.engine.search.base import PositionSearch
+    from yomi.engine.search.types import SearchableGame
 
 TURNS = 3
 WARM_UP = 0.2  # seconds of search before the first turn, to fill caches and raise clock rates

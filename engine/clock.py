@@ -177,6 +177,15 @@ class Budget:
     hard: float = math.inf  # stop here in any case; at least `soft`
     start: float = 0.0  # when the clock started
 
+    @classmethod
+    def shared(cls, spare: float, moves: float, each: float, last: float) -> Budget:
+        """Return the budget of one of `moves` moves that share the time `spare`, and have the time `each` besides.
+
+        A hard choice takes up to three shares. No limit is later than `last`.
+        """
+        soft = min(spare / moves + each, last)
+        return cls(soft, min(max(3 * spare / moves + each, soft), last))
+
 
 def lag_reserve(lag: float, moves: float) -> float:
     """Return the time to keep on a clock for delays.

@@ -39,13 +39,16 @@ def alpha_beta_file(options: Options, game: str) -> str | None:
     evaluation = str(Path(default_network(game)).parent / FOR_ALPHA_BETA[game])
     if options.net is not None:
         return evaluation if named_file(options.net, game, options) == evaluation else None
+    if options.search_engine != "auto":
+        return evaluation if options.search_engine == "alphabeta" else None
     is_counted = options.visits is not None or options.playouts is not None
     return evaluation if not is_counted and _is_for_own_kernels(options) else None
 
 
 def ask_for_tree(options: Options, game: str) -> None:
     """Name the default network, so that a player searches a tree, which values many moves and not only the best."""
-    if game in FOR_ALPHA_BETA and options.net is None and has_network(options):
+    is_open = options.net is None and options.search_engine == "auto"
+    if game in FOR_ALPHA_BETA and is_open and has_network(options):
         options.net = FAST
 
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from yomi.engine.players.request import Decision, PlayableGame
     from yomi.engine.records import Score
     from yomi.engine.reviews.scans import Reviewer
-    from yomi.engine.search.settings import SearchSettings
-    from yomi.engine.search.types import SearchableGame
+    from yomi.engine.search.types import SearchableGame, SearchSettings
     from yomi.engine.terminal import TerminalGame
     from yomi.native.spec import GameSpec
     from yomi.nets.data.shards import Dataset

@@ -40,6 +40,19 @@ MAX_KOMI = 400.0
 SHOGI_C_PUCT = 2.88
 
 
+SEARCHES = ("auto", "tree", "alphabeta")
+
+
+def _check_search(name: str) -> str:
+    from yomi.nets.user_files import check_function, is_in_file
+
+    if name in SEARCHES:
+        return name
+    if not is_in_file(name):
+        raise ValueError(f"expected {', '.join(SEARCHES)} or FILE.py:NAME, found {name!r}")
+    return check_function(name)
+
+
 def _check_profile(name: str) -> str | None:
     from yomi.nets.katago.human_profile import check_profile  # not above: every start of an engine would wait for it
 
@@ -227,6 +240,12 @@ class Options(SearchOptions):
         more="rank_20k to rank_9d: players of a rank. preaz_20k to preaz_9d: before AlphaZero. rank_5k_2d: Black 5 kyu,"
         " White 2 dan. proyear_1800 to proyear_2023: professionals of a year.",
         katago="humanSLProfile", games=GO,
+    )
+    search_engine: str = option(
+        "auto", "choose the search: auto, tree, alphabeta, or a class in a file", SEARCH, kind="own", live=False,
+        read=_check_search, word="NAME", games=SHOGI,
+        more="auto: alpha-beta with an NNUE evaluation, otherwise a tree. FILE.py:NAME is a subclass of PositionSearch,"
+        " see SEARCH.md.",
     )
     fv_scale: int = number(
         24, 1, 128, "divide the output of an NNUE evaluation by this number", NETWORK, live=False,

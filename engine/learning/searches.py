@@ -15,8 +15,7 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import EvaluationQueue, check_numbers, evaluate_batch
 from yomi.engine.search.root import TreeRoot
 from yomi.engine.search.search import FAULTS
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import SearchableGame
+from yomi.engine.search.types import SearchableGame, SearchSettings
 from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.game_calls import BoundBoard
 from yomi.native.spec import GameSpec

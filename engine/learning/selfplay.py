@@ -21,7 +21,7 @@ from yomi.engine.learning.searches import ConcurrentGames, GameCoroutine, GameSe
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION, Ended, G
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 
 if TYPE_CHECKING:
     from yomi.native.spec import GameSpec

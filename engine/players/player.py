@@ -10,9 +10,9 @@ import abc
 import logging
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING, Generic
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from yomi.engine.evaluators.network import network_in
 from yomi.engine.machine import RESERVE, address_space_left, address_space_limit, limit_text
 from yomi.engine.options import OptionError
 from yomi.engine.players import people
-from yomi.engine.players.request import Decision, G, LoadingError, Request
+from yomi.engine.players.request import Adviser, Decision, G, LoadingError, Request, Turn
 from yomi.engine.players.time_management import (
     DEFAULT_SECONDS,
     PATIENCE,
@@ -31,12 +31,12 @@ from yomi.engine.players.time_management import (
     choose,
     end_search,
     temperature_at,
-    wait_for_end,
     warm_up,
     watch,
 )
+from yomi.engine.search.base import SEARCH_HANG, PositionSearch
 from yomi.engine.search.search import Search
-from yomi.engine.search.types import Limits, PositionSearch, SearchReport
+from yomi.engine.search.types import Limits, RootMoves, SearchReport
 from yomi.language import tr
 from yomi.nets.errors import NetworkError
 
@@ -44,26 +44,12 @@ if TYPE_CHECKING:
     from yomi.engine.clock import Clock
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
-    from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchSettings
     from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.player")
 
 AS_MADE = ("workers", "batches_in_flight", "memory", "cache_size", "seed")  # settings that a search keeps
-
-
-@dataclass(slots=True)
-class Turn(Generic[G]):
-    """A request that is being answered."""
-
-    request: Request[G]
-    options: Options  # the request's, or the player's
-    root: G  # the position to search
-    begin: float  # time.monotonic(); limits in seconds count from here
-    avoid: Collection[int]  # root moves that are not searched
-    allow: Collection[int] | None  # the only root moves that are searched; None: all
-    prune: Sequence[int] = ()  # further root moves that are not worth a search
-    forced: int | None = None  # the only move, which needs no time
 
 
 class Player(abc.ABC, Generic[G]):
@@ -83,6 +69,7 @@ class Player(abc.ABC, Generic[G]):
             None  # the options are a copy: the player's may change
         )
         self._is_closed = False
+        self._adviser = Adviser()  # of the current or last search
         self._search: PositionSearch
         self.load(game)
 
@@ -182,14 +169,12 @@ class Player(abc.ABC, Generic[G]):
     def start(self, request: Request[G]) -> None:
         """Search until `stop`, or until memory is full, in the background. Errors: see `load`."""
         turn = self._turn(request)
-        self._search.set_position(turn.root, keep_tree=request.keep_tree, hide_history=request.hide_history)
-        self._restrict(turn, None)
-        allow = None if turn.allow is None else list(turn.allow)
-        self._search.start(Limits(), avoid=list(turn.avoid), allow=allow, prune=turn.prune)
+        self._place(turn, None)
+        self._search.start(Limits(), replace(turn.moves, noise=False))
 
     def report(self) -> SearchReport:
         """Report the current or last search. Thread-safe."""
-        return self._annotate(self._search.report())
+        return self._adviser.annotate(self._search.report())
 
     def stop(self) -> None:
         """End a search of `start`, if any, and wait for its threads."""
@@ -236,25 +221,32 @@ class Player(abc.ABC, Generic[G]):
                 search.configure(settings)
             self._configured = options.copy(), search
         begin = time.monotonic()
-        return Turn(request, options, self._root(request), begin, request.avoid, request.allow)
+        moves = RootMoves(request.allow, request.avoid, noise=options.root_noise > 0.0)
+        return Turn(request, options, self._root(request), begin, request.limits.least(options), moves)
+
+    def _place(self, turn: Turn[G], schedule: Budget | None) -> None:
+        """Make the turn's position the root, and restrict its moves; see `_restrict`."""
+        request = turn.request
+        self._search.set_position(turn.root, keep_tree=request.keep_tree, hide_history=request.hide_history)
+        self._restrict(turn, schedule)
+        self._adviser = turn.adviser
 
     def _by_search(self, turn: Turn[G]) -> Decision:
         search, request, options = self._search, turn.request, turn.options
-        search.set_position(turn.root, keep_tree=request.keep_tree, hide_history=request.hide_history)
-        self._restrict(turn, self._schedule(turn))
-        self._start_mate_search(turn)
+        self._place(turn, self._schedule(turn))
+        adviser = turn.adviser
+        adviser.start()
         try:
             self._start(turn, self._limits(turn))
-            lateness = self._watch(turn, lambda: self._schedule(turn), self._annotate)
+            lateness = watch(search, turn, lambda: self._schedule(turn), adviser.annotate)
             end = time.monotonic() + search.latency  # the latency has a reserve of its own
             report = end_search(search, max(PATIENCE, search.latency), request.pv_length)
             self._lateness.note(lateness + max(0.0, time.monotonic() - end))
-            if not (report.moves or self._mate_line() or turn.forced is not None) and search.is_running:
+            if not (report.moves or adviser.line or turn.forced is not None) and search.is_running:
                 report = self._wait_for_move(turn)
         finally:
-            self._stop_mate_search()
-        report = self._annotate(report)
-        line = self._mate_line()
+            adviser.stop()
+        report, line = adviser.annotate(report), adviser.line
         if line:
             return Decision(line[0], ponder=line[1] if len(line) > 1 else None, report=report, note="mate")
         if not report.moves:
@@ -262,44 +254,24 @@ class Player(abc.ABC, Generic[G]):
         temperature = temperature_at(turn.root.ply, options.temperature, options.temperature_moves)
         drawn = self._draw(turn, report, temperature)
         pv = next((move.pv for move in report.moves if move.move == drawn), (drawn,))
-        resigns = not (request.infinite or request.is_pondering) and self._resigns(turn, report)
+        resigns = not request.is_unlimited and self._resigns(turn, report)
         return Decision(drawn, resigns, ponder=pv[1] if len(pv) > 1 else None, report=report)
 
     def _start(self, turn: Turn[G], limits: Limits) -> None:
         """Start the search. From now on the request's `stop` ends it."""
-        request, allow = turn.request, None if turn.allow is None else list(turn.allow)
-        noise = turn.options.root_noise > 0.0
-        self._search.start(limits, avoid=list(turn.avoid), allow=allow, prune=turn.prune, noise=noise)
+        request = turn.request
+        self._search.start(limits, turn.moves)
         request.on_change = None if request.is_pondering else self._search.interrupt
 
-    def _watch(
-        self, turn: Turn[G], schedule: Callable[[], Budget], shown: Callable[[SearchReport], SearchReport]
-    ) -> float:
-        """Wait until the search has ended or should end; return the longest delay of this thread in seconds.
-
-        Reports are annotated before they are passed on.
-        """
-        request = turn.request
-        on_report = request.on_report
-        return watch(
-            self._search,
-            schedule,
-            is_stopped=lambda: request.is_stopped or self._mate_ends_search(request),
-            has_enough=self._has_enough(turn),
-            on_report=None if on_report is None else lambda report: on_report(shown(report)),
-            first_report=request.first_report,
-            interval=request.interval,
-            pv_length=request.pv_length,
-            depth=_least(request.depth, turn.options.depth) or 0,
-        )
-
     def _wait_for_move(self, turn: Turn[G]) -> SearchReport:
-        """Wait for a search that must end but has no move yet: as long as the clock allows."""
-        request = turn.request
+        """Wait until the search has a move, up to the time that the clock has left."""
+        request, search = turn.request, self._search
         left = None if request.clock is None else self._time_left(request.clock, turn.options)
-        if left is None:
-            return wait_for_end(self._search)
-        return end_search(self._search, max(0.0, request.start + left - time.monotonic()))
+        if left is not None:
+            return end_search(search, max(0.0, request.start + left - time.monotonic()))
+        search.wait(SEARCH_HANG)
+        search.stop()
+        return search.report()
 
     def _resigns(self, turn: Turn[G], report: SearchReport) -> bool:
         """Note whether this move looks lost, and return whether enough own moves in a row did."""
@@ -329,16 +301,14 @@ class Player(abc.ABC, Generic[G]):
 
     def _schedule(self, turn: Turn[G]) -> Budget:
         """Return when the search of a turn ends by time, by the current clock."""
-        request, options, limits = turn.request, turn.options, turn.request.limits
-        if request.infinite or request.is_pondering:
+        request, options, seconds = turn.request, turn.options, turn.limits.seconds
+        if request.is_unlimited:
             return Budget()
         if turn.forced is not None:
             return Budget(request.start, request.start, request.start)
         clock, base = request.clock, max(turn.begin, request.start)
-        seconds = _least(options.seconds, limits.seconds)
         if clock is None:
-            counts = (options.visits, options.playouts, options.depth, limits.visits, limits.playouts, request.depth)
-            if seconds is None and all(count is None for count in counts):
+            if turn.limits == Limits():
                 seconds = DEFAULT_SECONDS
             return Budget(hard=math.inf if seconds is None else base + seconds, start=base)
         lag = options.lag + self._search.latency
@@ -349,35 +319,13 @@ class Player(abc.ABC, Generic[G]):
         return Budget(min(request.start + budget.soft, hard), hard, request.start)
 
     def _limits(self, turn: Turn[G]) -> Limits:
-        """Return the limits that the search enforces. `_watch` enforces those that `ponderhit` can change."""
-        request, options = turn.request, turn.options
-        if request.infinite:
+        """Return the limits that the search enforces. `watch` enforces limits that `ponderhit` can change."""
+        if turn.request.infinite:
             return Limits()
-        visits, depth = _least(options.visits, request.limits.visits), _least(options.depth, request.depth)
-        if request.is_pondering:
-            return Limits(visits, depth=depth)
+        if turn.request.is_pondering:
+            return replace(turn.limits, playouts=None, seconds=None)
         hard = self._schedule(turn).hard
-        seconds = None if hard == math.inf else max(0.0, hard - time.monotonic())
-        return Limits(visits, _least(options.playouts, request.limits.playouts), seconds, depth)
-
-    def _has_enough(self, turn: Turn[G]) -> Callable[[SearchReport], bool] | None:
-        """Return the test whether a search may end: by a proof, a depth, or playouts (those of pondering count).
-
-        None if only `stop` or the search's own limits end it.
-        """
-        request, options = turn.request, turn.options
-        depth = _least(request.depth, options.depth)
-        playouts = _least(options.playouts, request.limits.playouts) if request.ponder else None
-        if request.infinite or not (self._search.settings.solver or depth or playouts):
-            return None
-
-        def has_enough(report: SearchReport) -> bool:
-            if request.is_pondering:
-                return False
-            is_deep = bool(depth and report.moves) and (report.depth or len(report.moves[0].pv)) >= (depth or 0)
-            return bool(report.proven) or is_deep or (playouts is not None and report.playouts >= playouts)
-
-        return has_enough
+        return replace(turn.limits, seconds=None if hard == math.inf else max(0.0, hard - time.monotonic()))
 
     # -- what each game says ---------------------------------------------------------------------------------------
 
@@ -415,25 +363,7 @@ class Player(abc.ABC, Generic[G]):
         return None
 
     def _restrict(self, turn: Turn[G], schedule: Budget | None) -> None:
-        """Restrict the root moves of a turn. `schedule` is the time of the move; None: a search in the background."""
-
-    def _start_mate_search(self, turn: Turn[G]) -> None:
-        """Start the mate search beside the search, if the game has one."""
-
-    def _stop_mate_search(self) -> None:
-        """End the mate search. Its result stays."""
-
-    def _mate_line(self) -> tuple[int, ...]:
-        """Return the won line that the mate search has found; empty if none."""
-        return ()
-
-    def _mate_ends_search(self, request: Request[G]) -> bool:
-        """Whether the mate line makes the search needless."""
-        return False
-
-    def _annotate(self, report: SearchReport) -> SearchReport:
-        """Return a report with the result of the mate search."""
-        return report
+        """Restrict a turn's moves and set its adviser. `schedule` is its time; None: a search in the background."""
 
     @abc.abstractmethod
     def _fallback_move(self, turn: Turn[G]) -> int:
@@ -445,10 +375,3 @@ class Player(abc.ABC, Generic[G]):
     def _people_prior(self, turn: Turn[G]) -> float:
         """Return the power of the policy in the model of people."""
         return turn.options.people_prior
-
-
-N = TypeVar("N", int, float)
-
-
-def _least(*limits: N | None) -> N | None:
-    return min((limit for limit in limits if limit is not None), default=None)

@@ -24,7 +24,7 @@ from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.players.request import PlayableGame
 from yomi.engine.search.read_tree import root_priors
 from yomi.engine.search.root import evaluate_root
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 from yomi.errors import one_line
 from yomi.language import tr
 from yomi.native.game_calls import BoundBoard

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from yomi.engine.clock import Clock, Clocks
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.search.types import Limits, SearchableGame, SearchReport
+from yomi.engine.search.types import Limits, RootMoves, SearchableGame, SearchReport
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
@@ -52,7 +52,6 @@ class Request(Generic[G]):
     options: Options | None = None
     clocks: Clocks | None = None  # None: no clock
     limits: Limits = field(default_factory=Limits)  # besides those of the options and the clock
-    depth: int | None = None  # length of the principal variation that ends the search
     avoid: Collection[int] = ()  # moves that may not be chosen
     # The only moves that may be chosen, all legal. With None the book may answer, too.
     allow: Collection[int] | None = None
@@ -92,6 +91,11 @@ class Request(Generic[G]):
         """Whether the opponent has not moved yet."""
         return self.ponder and not self._is_hit
 
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether neither clock nor options limit the search now."""
+        return self.infinite or self.is_pondering
+
     def stop(self) -> None:
         self._is_stopped = True
         self._notify()
@@ -119,6 +123,53 @@ class Request(Generic[G]):
         on_change = self.on_change
         if on_change is not None:
             on_change()
+
+
+class Adviser:
+    """Help of a game for one search: nothing, unless the game's player has some. `annotate` is thread-safe."""
+
+    @property
+    def line(self) -> tuple[int, ...]:
+        """A won line; empty if none was found."""
+        return ()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the line makes the search needless."""
+        return False
+
+    def start(self) -> None:
+        """Start to look for a line beside the search."""
+
+    def stop(self) -> None:
+        """End that. The line stays."""
+
+    def annotate(self, report: SearchReport) -> SearchReport:
+        """Return the search's report with the game's additions."""
+        return report
+
+
+@dataclass(slots=True)
+class Turn(Generic[G]):
+    """A request that is being answered."""
+
+    request: Request[G]
+    options: Options  # the request's, or the player's
+    root: G  # the position to search
+    begin: float  # time.monotonic(); limits in seconds count from here
+    limits: Limits  # the least ones of the options and the request
+    moves: RootMoves
+    forced: int | None = None  # the only move, which needs no time
+    adviser: Adviser = field(default_factory=Adviser)
+
+    def has_enough(self, report: SearchReport) -> bool:
+        """Whether the search may end: by a proof, a depth, or playouts, which pondering counts, too."""
+        request, depth, playouts = self.request, self.limits.depth, self.limits.playouts
+        if request.is_unlimited:
+            return False
+        is_deep = depth is not None and bool(report.moves) and (report.depth or len(report.moves[0].pv)) >= depth
+        is_long = request.ponder and playouts is not None and report.playouts >= playouts
+        return bool(report.proven) or is_deep or is_long
 
 
 @dataclass(frozen=True, slots=True)

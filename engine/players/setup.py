@@ -25,7 +25,7 @@ from yomi.engine.evaluators.workers import EvaluationWorkers, make_device_queue
 from yomi.engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
 from yomi.engine.options import TABLE, OptionError, Options, SearchOptions, Value, rows_for
 from yomi.engine.players.precision import with_suitable_precision
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 from yomi.errors import one_line
 from yomi.native.spec import Inputs
 from yomi.nets.errors import NetworkError

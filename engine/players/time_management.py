@@ -6,18 +6,18 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from yomi.engine.clock import Budget
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.read_tree import draw
-from yomi.engine.search.search import SEARCH_HANG
-from yomi.engine.search.types import Limits, PositionSearch
+from yomi.engine.search.types import Limits
 
 if TYPE_CHECKING:
-    from yomi.engine.players.request import PlayableGame
+    from yomi.engine.players.request import PlayableGame, Turn
     from yomi.engine.search.types import SearchReport
 
 _log = logging.getLogger("yomi.evaluators")
@@ -63,66 +63,58 @@ def warm_up(search: PositionSearch, game: PlayableGame) -> None:
             game.push(report.moves[0].move)
             search.set_position(game)
             search.run(Limits(playouts=1))
-        search.time_batches()
+        search.rehearse()
     finally:
         search.clear()
 
 
 def watch(
     search: PositionSearch,
+    turn: Turn[Any],
     schedule: Callable[[], Budget],
-    *,
-    is_stopped: Callable[[], bool] | None = None,
-    has_enough: Callable[[SearchReport], bool] | None = None,
-    on_report: Callable[[SearchReport], None] | None = None,
-    first_report: float | None = None,
-    interval: float = 1.0,
-    pv_length: int = 60,
-    depth: int = 0,
+    show: Callable[[SearchReport], SearchReport],
 ) -> float:
-    """Wait until a search has ended or should end. The caller must end it.
+    """Wait until the search of a turn has ended or should end. The caller must end it.
 
     Return the longest delay of this thread in seconds: how much longer a wait took than requested, on a loaded machine.
 
     Args:
         search: the running search.
+        turn: its request receives reports from the first visit on.
         schedule: returns the current limits of the clock, which may change.
-        is_stopped: returns whether an answer is needed now.
-        has_enough: returns whether a search with this report may end.
-        on_report: called with a report every `interval` seconds, from the first visit on.
-        first_report: seconds until the first report; None: `interval`.
-        interval: seconds; infinity: only the first report.
-        pv_length: maximum length of principal variations for `on_report`, in moves.
-        depth: maximum length of principal variations for `has_enough`, in moves.
+        show: changes a report before the request receives it.
     """
-    begin = time.monotonic()
+    request, limits, begin = turn.request, turn.limits, time.monotonic()
     # A search that ends at once needs no look at its report, which would take longer.
     if schedule().hard > begin and search.wait(FIRST_LOOK):
         return 0.0
-    next_report = math.inf if on_report is None else begin + (interval if first_report is None else first_report)
+    on_report = request.on_report
+    first_report = request.interval if request.first_report is None else request.first_report
+    has_end = not request.infinite and bool(
+        search.settings.solver or limits.depth or (request.ponder and limits.playouts)
+    )
     lateness, awaited, next_look = 0.0, begin, begin
+    next_report = math.inf if on_report is None else begin + first_report
     while True:
         now = time.monotonic()
         lateness = max(lateness, now - awaited)
         plan = schedule()
-        if now >= plan.hard or (is_stopped is not None and is_stopped()):
+        if now >= plan.hard or request.is_stopped or (turn.adviser.is_done and not request.is_unlimited):
             return lateness
         on_clock = plan.soft != math.inf
-        if now > next_look and (on_clock or has_enough is not None):
-            report = search.report(pv_length=depth)
+        if now > next_look and (on_clock or has_end):
+            report = search.report(pv_length=limits.depth or 0)
             next_look = now + (time.monotonic() - now) / LOOK_SHARE
-            if (has_enough is not None and has_enough(report)) or (on_clock and is_settled(report, begin, now, plan)):
+            if (has_end and turn.has_enough(report)) or (on_clock and is_settled(report, begin, now, plan)):
                 return lateness
         if on_report is not None and now >= next_report:
-            report = search.report(pv_length=pv_length)
+            report = search.report(pv_length=request.pv_length)
             if report.visits:
-                on_report(report)
-            next_report = now + (interval if report.visits else POLL)  # the first one waits for the first evaluation
-        pause = POLL if on_clock or is_stopped is not None or has_enough is not None else 3600.0
+                on_report(show(report))
+            next_report = now + (request.interval if report.visits else POLL)  # the first one waits for an evaluation
         now = time.monotonic()
-        pause = max(0.0, min(pause, plan.hard - now, next_report - now))
-        awaited = now + pause
-        if search.wait(pause):
+        awaited = now + max(0.0, min(POLL, plan.hard - now, next_report - now))
+        if search.wait(awaited - now):
             return lateness
 
 
@@ -161,13 +153,6 @@ def end_search(search: PositionSearch, patience: float, pv_length: int = 60) -> 
             raise
         _log.error("the search ended early: %s", error)
     return report
-
-
-def wait_for_end(search: PositionSearch) -> SearchReport:
-    """Wait for an interrupted search until it has a move, and return its report. Errors: see `Search.stop`."""
-    search.wait(SEARCH_HANG)
-    search.stop()
-    return search.report()
 
 
 def choose(report: SearchReport, temperature: float, rng: np.random.Generator, only_below: float = 1.0) -> int:

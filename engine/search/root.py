@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.settings import SearchSettings
-    from yomi.engine.search.types import SearchableGame
+    from yomi.engine.search.types import SearchableGame, SearchSettings
     from yomi.native.game_calls import BoundBoard
     from yomi.native.spec import GameSpec
     from yomi.native.tree.arrays import Tree, Worker

@@ -1,6 +1,6 @@
 """The search: threads that gather leaves, have them evaluated, and update the tree.
 
-Start reading at `Search.start` and `Search._work`. The evaluation runs in kernels (`_advance`) or through the
+Start reading at `Search._begin` and `Search._work`. The evaluation runs in kernels (`_advance`) or through the
 evaluation queue (`_submit`). native/tree/search.py is the search inside a tree.
 """
 
@@ -10,17 +10,18 @@ import logging
 import threading
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, check_numbers, evaluate_batch
+from yomi.engine.search.base import PositionSearch, Root
 from yomi.engine.search.read_tree import fullness, read_report, root_priors
 from yomi.engine.search.root import TreeRoot
-from yomi.engine.search.types import Limits, Root, SearchableGame, SearchReport
+from yomi.engine.search.types import Limits, RootMoves, SearchableGame, SearchReport
 from yomi.native.game_calls import BoundBoard
 from yomi.native.tree import arrays
 from yomi.native.tree.arrays import KEYS_BROKEN, SUMS_BROKEN, Batch
@@ -30,7 +31,7 @@ from yomi.native.tree.report import restore_root_order
 from yomi.native.tree.searcher import Searcher
 
 if TYPE_CHECKING:
-    from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchSettings
     from yomi.native.bound_kernels import Calls
     from yomi.native.spec import GameSpec
 
@@ -54,23 +55,18 @@ FAULTS = {
     KEYS_BROKEN: "a fault of the search: a node's position differs from the position after its moves. Please report "
     "this with the game",
 }
-# seconds until an interrupted search counts as hanging; large networks need some for a batch on a CPU
-SEARCH_HANG = 30.0
 
 
-class Search:
+class Search(PositionSearch):
     """One tree and the threads that search it. Only `report`, `interrupt` and `clear_cache` are thread-safe."""
 
     def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> None:
         """Allocate the tree. Nothing runs before `start`."""
-        self.spec = spec
-        self.queue = queue
-        self.settings = settings
+        super().__init__(spec, queue, settings)
         self.tree = arrays.make_tree(
             settings.memory, spec.mean_edges, settings.cache_size, spec.policy_size, spec.cached_moves
         )
         self._counters = self.tree.counters[0]
-        self._position: Root | None = None
         self._seeds = np.random.SeedSequence(settings.seed)
         seeds = self._seeds.generate_state(settings.workers + 1, np.uint64)[1:]
         record = spec.positions(1)
@@ -82,38 +78,19 @@ class Search:
         self._avoided = np.zeros_like(self.tree.banned)  # the banned moves under which the tree was made
         generator = np.random.default_rng(self._seeds)
         self.root = TreeRoot(spec, settings, self.tree, self._workers[0], self._boards[0], generator)
-        self._threads: list[threading.Thread] = []
         self._barrier = threading.Barrier(1)
         self._deadline = float("inf")
-        self._start_time = time.perf_counter()
-        self._end_time = self._start_time
         self._pruned_at, self._pruned_to = -1, 0
-        self._latency = 0.0
-        self._count_lock = threading.Lock()
-        self._error: Exception | None = None
-        self._finished = threading.Event()
-        self._finished.set()
         self.configure(settings)
 
     def configure(self, settings: SearchSettings) -> None:
-        """End the search and apply new settings. Memory, workers, cache size and seed stay. Errors: see `stop`."""
         self.stop()
         if settings.policy_temperature != self.settings.policy_temperature:
             self.clear_cache()  # priors are kept as the temperature made them
         if any(getattr(settings, name) != getattr(self.settings, name) for name in TREE_SETTINGS):
             self._drop_tree()
         self.settings = settings
-        self.batch_rows = max(settings.rows_per_leaf, self.queue.evaluator.batch_size)
         self.root.configure(settings)
-
-    @property
-    def is_running(self) -> bool:
-        return not self._finished.is_set()
-
-    @property
-    def latency(self) -> float:
-        """Seconds of the slowest batch, of the last search or of `time_batches`: how late a search may end."""
-        return self._latency
 
     @property
     def root_visits(self) -> int:
@@ -121,7 +98,6 @@ class Search:
 
     @property
     def evaluations(self) -> int:
-        """Positions evaluated since the search started."""
         return int(self._counters.evaluated)
 
     @property
@@ -135,19 +111,9 @@ class Search:
         return int(self._counters.moves_made)
 
     def set_position(self, game: SearchableGame, *, keep_tree: bool = True, hide_history: bool = False) -> None:
-        """Make `game` the root, and keep the part of the tree below it.
-
-        Args:
-            game: the position and its moves.
-            keep_tree: if false, the search keeps evaluations only.
-            hide_history: the network sees an inner node of the tree differently now that it is the root: evaluate it
-                again.
-
-        Raises:
-            Exception: an evaluator failed; the tree is empty then.
-        """
+        """Make `game` the root, and keep the part of the tree below it. The tree is empty after an error."""
         self._stop_sound()
-        position = Root(game.search_key, tuple(game.moves), int(game.position["side_to_move"]))
+        position = Root.of(game)
         line = self._position.line_to(position) if self._position is not None else None
         if self._position is not None and self._position.key != position.key:
             self.clear_cache()  # komi and rules are no part of the keys
@@ -222,72 +188,34 @@ class Search:
         self._position = None
         self.clear_cache()
 
-    def start(
-        self,
-        limits: Limits,
-        *,
-        avoid: Sequence[int] = (),
-        allow: Sequence[int] | None = None,
-        prune: Sequence[int] = (),
-        noise: bool = False,
-    ) -> None:
-        """Start the search threads on the current position, and return.
-
-        Args:
-            limits: end the search.
-            avoid: root moves that are not searched.
-            allow: the only root moves that are searched; None: all.
-            prune: further root moves that are not searched. Their earlier results stay in the root's sums.
-            noise: mix the settings' Dirichlet noise into the root's priors.
-        """
-        self._stop_sound()
-        assert self._position is not None, "set_position comes first"
-        self._ban(avoid, allow, prune)  # first of all, since `interrupt` asks how many visits the root has
+    def _begin(self, limits: Limits, moves: RootMoves) -> Sequence[Callable[[], None]]:
+        if self._counters.broken:
+            self._drop_tree()
+        self._ban(moves)  # first of all, since `interrupt` asks how many visits the root has
         counters = self._counters
         counters.stop = counters.claimed = counters.playouts = 0
         counters.moves_made = counters.evaluated = 0
         counters.claim_limit = self._claim_limit(limits)
-        self._latency = 0.0
-        self._error = None
+        self.latency = 0.0
         self._pruned_at, self._pruned_to = -1, 0
-        self._start_time = time.perf_counter()
         self._deadline = self._start_time + (limits.seconds if limits.seconds is not None else float("inf"))
-        noise = noise and self.settings.root_noise > 0.0
+        noise = moves.noise and self.settings.root_noise > 0.0
         if noise and self.tree.nodes[self._counters.root]["state"] != arrays.EXPANDED:
             self._evaluate_root()
         self.root.prepare(noise=noise)
         self._barrier = threading.Barrier(len(self._workers), action=self._prune)
-        self._running = len(self._workers)
-        self._finished.clear()
-        self._threads = [
-            threading.Thread(target=self._run_worker, args=(number,), name=f"search-{number}", daemon=True)
-            for number in range(len(self._workers))
-        ]
-        for thread in self._threads:
-            thread.start()
+        return [partial(self._run_worker, number) for number in range(len(self._workers))]
 
-    def stop(self) -> None:
-        """End the search, and return when all threads are quiet: after one evaluation at most.
-
-        Raises:
-            EvaluatorError: an evaluation does not end. The search can be used again once it has ended.
-            Exception: an evaluator or a worker failed during the search. Raised once; the tree is empty then, because
-                leaves were lost.
-        """
+    def _request_end(self) -> None:
         self._counters.stop = 1
-        end = time.monotonic() + SEARCH_HANG
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(max(0.0, end - time.monotonic()))
-                if thread.is_alive():
-                    name = self.queue.evaluator.description
-                    raise EvaluatorError(f"{name} has not answered for {SEARCH_HANG:g} s: expected the end of a batch")
-        self._threads = []
+
+    def _end(self, *, has_failed: bool) -> None:
         self._barrier = threading.Barrier(1)  # the old one refers to this search, and would keep its memory
-        if self._error is not None:
-            error, self._error = self._error, None
+        if self._counters.broken:
+            fault = FAULTS[int(self._counters.broken)]
+            _log.error("%s. The search ends with its result so far. The next search starts with an empty tree", fault)
+        if has_failed:  # leaves were lost
             self._drop_tree()
-            raise error
 
     def _stop_sound(self) -> None:
         """End the search, and drop the tree if it has a fault."""
@@ -295,60 +223,33 @@ class Search:
         if self._counters.broken:
             self._drop_tree()
 
-    def time_batches(self) -> None:
+    def rehearse(self) -> None:
         """Measure the latency of full batches. The tree is dropped."""
         # A young tree has too few leaves. So all workers evaluate at the same time, with this position in every row.
         self.stop()
         assert self._position is not None, "set_position comes first"
         leaf = self._gather_root()
-        self._latency = 0.0
-        self._error = None
-        self._threads = [
-            threading.Thread(target=self._time_batch, args=(number, leaf), name=f"search-{number}", daemon=True)
-            for number in range(len(self._workers))
-        ]
-        for thread in self._threads:
-            thread.start()
+        self.latency = 0.0
+        self._start_threads([partial(self._time_batch, number, leaf) for number in range(len(self._workers))])
         for thread in self._threads:
             thread.join()
         self.stop()
 
     def interrupt(self) -> None:
-        """Ask the search to end as soon as it has a move, without waiting. Thread-safe."""
         self._deadline = 0.0
         if self.root_visits >= MIN_VISITS:
             self._counters.stop = 1
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the search has ended; False after `timeout` seconds."""
-        return self._finished.wait(timeout)
-
-    def run(
-        self,
-        limits: Limits,
-        *,
-        avoid: Sequence[int] = (),
-        allow: Sequence[int] | None = None,
-        prune: Sequence[int] = (),
-        noise: bool = False,
-    ) -> SearchReport:
-        self.start(limits, avoid=avoid, allow=allow, prune=prune, noise=noise)
-        self.wait()
-        self.stop()
-        return self.report()
-
     def report(self, *, pv_length: int = 60) -> SearchReport:
-        """Report the current or last search; empty without a position. Thread-safe."""
         if self._position is None:
             return SearchReport()
-        end = time.perf_counter() if self.is_running else self._end_time
         with self.root.lock:
             rows = None if self.settings.move_ownership else 1
             ownership = sum(worker.ownership[:rows] for worker in self._workers) if self.settings.ownership else None
             return read_report(
                 self.tree,
                 side_to_move=self._position.side_to_move,
-                seconds=end - self._start_time,
+                seconds=self.seconds,
                 evaluations=self.evaluations,
                 owner_sums=ownership,
                 use_lcb=self.settings.use_lcb,
@@ -360,11 +261,9 @@ class Search:
         return bool(self.tree.banned[move])
 
     def priors(self) -> dict[int, float]:
-        """Return the priors of the allowed moves; empty before the root is evaluated."""
         return {move: prior for move, prior in root_priors(self.tree).items() if not self.is_banned(move)}
 
-    def best_prior(self) -> int | None:
-        """Return the allowed move of greatest prior, or None without priors."""
+    def first_move(self) -> int | None:
         priors = self.priors()
         return max(priors, key=lambda move: priors[move], default=None)
 
@@ -387,21 +286,18 @@ class Search:
 
     def _time_batch(self, number: int, leaf: Batch) -> None:
         """Evaluate a full batch of one leaf as a worker would, and measure the time."""
-        try:
-            bound = self._bind(number) if self.settings.batches_in_flight == 1 else None
-            batch, calls = (bound[0].batch, bound[1]) if bound else (self._make_batch(self.batch_rows), None)
-            for array, first in zip(batch, leaf, strict=True):
-                array[:] = first[:1]
-            begin = time.perf_counter()
-            if calls is not None:
-                calls.run(self.batch_rows)
-                check_numbers(self.queue.evaluator, batch, self.batch_rows)
-            else:
-                evaluate_batch(self.queue, batch, self.batch_rows)
-            with self._count_lock:
-                self._latency = max(self._latency, time.perf_counter() - begin)
-        except Exception as error:  # raised again by stop()
-            self._error = error
+        bound = self._bind(number) if self.settings.batches_in_flight == 1 else None
+        batch, calls = (bound[0].batch, bound[1]) if bound else (self._make_batch(self.batch_rows), None)
+        for array, first in zip(batch, leaf, strict=True):
+            array[:] = first[:1]
+        begin = time.perf_counter()
+        if calls is not None:
+            calls.run(self.batch_rows)
+            check_numbers(self.queue.evaluator, batch, self.batch_rows)
+        else:
+            evaluate_batch(self.queue, batch, self.batch_rows)
+        with self._count_lock:
+            self.latency = max(self.latency, time.perf_counter() - begin)
 
     def _claim_limit(self, limits: Limits) -> int:
         most = MAX_NODE_VISITS if limits.visits is None else min(limits.visits, MAX_NODE_VISITS)
@@ -410,17 +306,17 @@ class Search:
             claims = min(claims, limits.playouts)
         return claims
 
-    def _ban(self, avoid: Sequence[int], allow: Sequence[int] | None, prune: Sequence[int]) -> None:
+    def _ban(self, moves: RootMoves) -> None:
         """Ban root moves. If `avoid` or `allow` change, drop the tree: its root has visits under the old bans."""
-        banned = np.full_like(self.tree.banned, 0 if allow is None else 1)
-        if allow is not None:
-            banned[list(allow)] = 0
-        banned[list(avoid)] = 1
+        banned = np.full_like(self.tree.banned, 0 if moves.allow is None else 1)
+        if moves.allow is not None:
+            banned[list(moves.allow)] = 0
+        banned[list(moves.avoid)] = 1
         with self.root.lock:
             if not np.array_equal(banned, self._avoided):
                 self._drop_tree()
                 self._avoided[:] = banned
-            banned[list(prune)] = 1
+            banned[list(moves.prune)] = 1
             self.root.ban(banned)
 
     def _drop_tree(self) -> None:
@@ -448,26 +344,11 @@ class Search:
     def _run_worker(self, number: int) -> None:
         try:
             while not self._work(number):
-                try:
-                    self._barrier.wait()
-                except threading.BrokenBarrierError:
-                    break
-        except Exception as error:  # raised again by stop()
-            self._error = error
-            self._counters.stop = 1
+                self._barrier.wait()
+        except threading.BrokenBarrierError:
+            pass  # another worker has ended
         finally:
             self._barrier.abort()
-            with self._count_lock:
-                self._running -= 1
-                last = self._running == 0
-            if last:
-                if self._counters.broken:
-                    fault = FAULTS[int(self._counters.broken)]
-                    _log.error(
-                        "%s. The search ends with its result so far. The next search starts with an empty tree", fault
-                    )
-                self._end_time = time.perf_counter()
-                self._finished.set()
 
     def _work(self, number: int) -> bool:
         """Search with one worker until the end (True) or until the tree is full (False). No batch stays in flight."""
@@ -573,7 +454,7 @@ class Search:
         """
         now = time.perf_counter()
         if rounds is not None:
-            self._latency = max(self._latency, (now - begin) / rounds)
+            self.latency = max(self.latency, (now - begin) / rounds)
         if now >= self._deadline and self.root_visits >= MIN_VISITS:
             self._counters.stop = 1
         return now

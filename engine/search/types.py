@@ -1,21 +1,19 @@
-"""Games, limits and reports of the search. Plain data: nothing compiled is imported."""
+"""Games, settings, limits and reports of the search. Plain data: nothing compiled is imported."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from yomi.engine.color import BLACK, opponent
+from yomi.engine.color import BLACK
+from yomi.engine.options import TABLE, SearchOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     import numpy.typing as npt
 
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.settings import SearchSettings
-    from yomi.native.spec import GameSpec
+    from yomi.native.tree.arrays import Tree
 
 Counts: TypeAlias = tuple[tuple[int, int], ...]  # (move, visits), best first
 
@@ -105,7 +103,78 @@ class Limits:
     visits: int | None = None  # of the root, including those kept from an earlier search
     playouts: int | None = None  # of this search alone
     seconds: float | None = None  # from the start of this search
-    depth: int | None = None  # plies; a tree has no depth, and ignores it
+    depth: int | None = None  # plies of alpha-beta, or moves of the principal variation of a tree
+
+    def least(self, other: Any) -> Limits:
+        """Return the lesser one of each limit. `other` has the limits' names: Limits or Options."""
+        both = {row.name: (getattr(self, row.name), getattr(other, row.name)) for row in fields(self)}
+        return Limits(**{name: min((n for n in pair if n is not None), default=None) for name, pair in both.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class RootMoves:
+    """The root moves of a search."""
+
+    allow: Collection[int] | None = None  # the only moves that are searched; None: all
+    avoid: Collection[int] = ()  # moves that are not searched
+    prune: Collection[int] = ()  # further moves that are not searched. A tree keeps their earlier results
+    noise: bool = False  # mix the settings' Dirichlet noise into the priors
+
+    def of(self, moves: Iterable[int]) -> list[int]:
+        """Return the searched ones of the root's moves."""
+        allow, omitted = None if self.allow is None else set(self.allow), {*self.avoid, *self.prune}
+        return [move for move in moves if move not in omitted and (allow is None or move in allow)]
+
+
+ALL_MOVES = RootMoves()
+
+
+@dataclass
+class SearchSettings(SearchOptions):
+    """The search's options without a none, and settings that are no options. yomi.engine.players.setup makes them."""
+
+    workers: int = 1
+    batches_in_flight: int = 1
+    c_puct: float = 1.0  # KataGo's value
+    # Measure first-play urgency from the mean of the playouts, because a single rollout says little.
+    fpu_from_mean: bool = False
+    # How far the spread of the utilities below a node scales exploration there; 0 to 1.
+    spread_scale: float = 0.85  # KataGo's value
+    # Self-play: a tried root move gets at least sqrt(this * prior * playouts) playouts.
+    forced_playouts: float = 0.0
+    # Self-play: the playouts of the root go to its allowed moves in turn, for sequential halving.
+    halving: bool = False
+    # Games that are over with a value of exactly +1 or -1 prove the nodes above them. Not for games whose score counts
+    # beyond the win.
+    solver: bool = False
+    # Moves that an alpha-beta search ranks. A tree ranks all.
+    best_moves: int = 1
+    # Add up the evaluator's ownership of every point.
+    ownership: bool = True
+    # Also measure how far it spreads, and both below each root move.
+    move_ownership: bool = False
+
+    @property
+    def root_temperature(self) -> float:
+        return float(self.parameter("root_policy_temperature"))
+
+    @property
+    def rows_per_leaf(self) -> int:
+        """Rows of a batch for one leaf."""
+        return 8 if self.symmetry == "average" else 1
+
+    def parameter(self, name: str) -> Any:
+        """Return a setting as kernels read it: a choice as its number, none at the root as the value elsewhere."""
+        value = getattr(self, name)
+        if value is None:
+            value = getattr(self, name.removeprefix("root_"))
+        return TABLE[name].code(value) if isinstance(value, str) else value
+
+    def write(self, tree: Tree, score_unit: float) -> None:
+        """Write the settings into the tree's parameters of the same names. `score_unit` is that of the GameSpec."""
+        parameters = tree.parameters[0]
+        for name in parameters.dtype.names:
+            parameters[name] = score_unit if name == "score_unit" else self.parameter(name)
 
 
 class SearchableGame(Protocol):
@@ -116,81 +185,3 @@ class SearchableGame(Protocol):
     @property
     def search_key(self) -> object:
         """A tree may be kept between games with equal keys, which differ in their moves at most."""
-
-
-class PositionSearch(Protocol):
-    """The methods of a search that players use; see yomi.engine.search.search.Search."""
-
-    spec: GameSpec
-    queue: EvaluationQueue
-    settings: SearchSettings
-    batch_rows: int  # of the evaluator's batches
-
-    @property
-    def is_running(self) -> bool: ...
-    @property
-    def latency(self) -> float: ...
-    @property
-    def root_visits(self) -> int: ...
-    @property
-    def evaluations(self) -> int: ...
-    @property
-    def playouts(self) -> int: ...
-    @property
-    def moves_made(self) -> int: ...
-    def configure(self, settings: SearchSettings) -> None: ...
-    def set_position(self, game: Any, *, keep_tree: bool = True, hide_history: bool = False) -> None: ...
-    def clear(self) -> None: ...
-    def clear_cache(self) -> None: ...
-    def start(
-        self,
-        limits: Limits,
-        *,
-        avoid: Sequence[int] = (),
-        allow: Sequence[int] | None = None,
-        prune: Sequence[int] = (),
-        noise: bool = False,
-    ) -> None: ...
-    def stop(self) -> None: ...
-    def time_batches(self) -> None: ...
-    def interrupt(self) -> None: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
-    def run(
-        self,
-        limits: Limits,
-        *,
-        avoid: Sequence[int] = (),
-        allow: Sequence[int] | None = None,
-        prune: Sequence[int] = (),
-        noise: bool = False,
-    ) -> SearchReport: ...
-    def report(self, *, pv_length: int = 60) -> SearchReport: ...
-    def is_banned(self, move: int) -> bool: ...
-    def priors(self) -> dict[int, float]: ...
-    def best_prior(self) -> int | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """Identity of a tree's root."""
-
-    key: object
-    moves: tuple[tuple[int, int], ...]
-    side_to_move: int
-
-    def line_to(self, other: Root) -> list[int] | None:
-        """Return the moves that lead from this root to `other`. Return None if there are no such moves.
-
-        The sides must alternate: a side that moves twice in a row also gives None.
-        """
-        count = len(self.moves)
-        if self.key != other.key or other.moves[:count] != self.moves:
-            return None
-        side = self.side_to_move
-        line = []
-        for color, move in other.moves[count:]:
-            if color != side:
-                return None
-            line.append(move)
-            side = opponent(side)
-        return line if side == other.side_to_move else None

@@ -56,10 +56,6 @@ MAX_PLY = 64_000  # limit of plies: kernels count them in 16 bits, and a search 
 KEPT, ROOM = 768, 1024
 
 
-class SetupError(OptionError):
-    """Impossible rules. The message is one line."""
-
-
 class ShogiGame:
     """One game: an initial position, and the moves since.
 
@@ -76,7 +72,7 @@ class ShogiGame:
     history: np.ndarray[tuple[int], np.dtype[np.uint64]]
 
     def __init__(self, sfen: str = STARTPOS, *, entering_king: str = "27", max_moves: int = 0) -> None:
-        """Start a game. Raises SfenError for a bad position, SetupError for impossible rules."""
+        """Start a game. Raises SfenError for a bad position, OptionError for impossible rules."""
         initial = parse_sfen(sfen)
         self.initial_sfen = format_sfen(initial)
         self.moves = []
@@ -210,15 +206,15 @@ class ShogiGame:
             self._rewrite_history()
 
     def set_rules(self, *, entering_king: str | None = None, max_moves: int | None = None) -> None:
-        """Change rules, also during a game; None keeps the current value. Raises SetupError."""
+        """Change rules, also during a game; None keeps the current value. Raises OptionError."""
         if entering_king is not None:
             if entering_king not in ENTERING_KING:
-                raise SetupError(f"entering king rule '{entering_king}': expected {', '.join(ENTERING_KING)}")
+                raise OptionError(f"entering king rule '{entering_king}': expected {', '.join(ENTERING_KING)}")
             self.entering_king = entering_king
             self.position["entering_king"] = ENTERING_KING[entering_king]
         if max_moves is not None:
             if not 0 <= max_moves <= 0xFFFF:
-                raise SetupError(f"limit of {max_moves} moves: expected 0 (none) to 65535")
+                raise OptionError(f"limit of {max_moves} moves: expected 0 (none) to 65535")
             self.max_moves = max_moves
             self.position["max_moves"] = max_moves
 

@@ -1,6 +1,6 @@
 """Evaluators of shogi positions: networks by format, and material.
 
-NNUE evaluations (nn.bin) are for the alpha-beta search (yomi.engine.shogi.alphabeta).
+NNUE evaluations (nn.bin) are for the alpha-beta search (yomi.engine.search.alphabeta).
 """
 
 from __future__ import annotations

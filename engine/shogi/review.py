@@ -16,7 +16,7 @@ from yomi.engine.players.request import Request
 from yomi.engine.records import MATE_SCORE, Note, record_score
 from yomi.engine.reviews.review import Opinion, Review, ReviewError, candidates_of, limited, reviewed_moves
 from yomi.engine.reviews.scans import Add, Judgement, Reviewer, Scan
-from yomi.engine.search.types import MoveReport
+from yomi.engine.search.types import Limits, MoveReport
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.diagram import draw
 from yomi.engine.shogi.game import ShogiGame
@@ -213,7 +213,9 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
         def search(share: float, allow: Sequence[int] | None, avoid: Sequence[int], depth: int | None) -> None:
             nonlocal opinion, evaluations
             part = _part_of(options, share).with_values({"multipv": len(allow or (1,)), "root_mate_search": 0})
-            report = self.player.decide(Request(game, part, depth=depth, allow=allow, avoid=avoid)).report
+            report = self.player.decide(
+                Request(game, part, limits=Limits(depth=depth), allow=allow, avoid=avoid)
+            ).report
             evaluations += self.player.search.evaluations
             found = candidates_of(report, self._score)
             old = [each for each in opinion.candidates if each.move not in [new.move for new in found]]

@@ -1,4 +1,4 @@
-"""The search of the root's moves to one depth. Python deepens it (yomi.engine.shogi.alphabeta)."""
+"""The search of the root's moves to one depth. Python deepens it (yomi.engine.search.alphabeta)."""
 
 import numpy as np
 

@@ -264,9 +264,9 @@ def test_cleaning_up_keeps_the_time_for_a_move(
         take(limits.seconds)
         return SearchReport(BLACK, ownership=np.zeros(25, np.float32))
 
-    def start(given: Limits, **keywords: Any) -> None:
+    def start(given: Limits, *moves: Any) -> None:
         limits.append(given)
-        begin(replace(given, playouts=20), **keywords)
+        begin(replace(given, playouts=20), *moves)
 
     begin = player.search.start
     monkeypatch.setattr(go, "ownership_by_rollouts", rollouts)

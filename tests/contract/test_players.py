@@ -165,7 +165,9 @@ def test_the_least_of_all_limits_counts(sit: Make, kind: str) -> None:
             assert (report.visits, report.playouts) == (20, 20)
     for option, depth in ((3, None), (None, 3), (600, 3), (3, 600)):
         options = replace(table.player.options, depth=option)
-        assert table.report(options=options, depth=depth, keep_tree=False).deepest >= 3  # without it there is no end
+        assert (
+            table.report(options=options, limits=Limits(depth=depth), keep_tree=False).deepest >= 3
+        )  # without it there is no end
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -196,10 +198,10 @@ def seconds_of_searches(table: Table, monkeypatch: pytest.MonkeyPatch) -> list[f
     """Return the list that gets the limit in seconds of each search, of which only a few playouts are made."""
     limits: list[float] = []
 
-    def start(given: Limits, **keywords: Any) -> None:
+    def start(given: Limits, *moves: Any) -> None:
         assert given.seconds is not None
         limits.append(given.seconds)
-        begin(replace(given, playouts=20), **keywords)
+        begin(replace(given, playouts=20), *moves)
 
     begin = table.player.search.start
     monkeypatch.setattr(table.player.search, "start", start)
@@ -265,7 +267,7 @@ def test_stop_is_obeyed_before_and_during_a_search(sit: Make, kind: str, infinit
             request.stop()
         wait = in_background(table.player.decide, request)
         if not is_early:
-            wait_until(lambda: table.player.search.root_visits > 50)
+            wait_until(lambda: table.player.report().visits > 50)
             request.stop()
         decision = wait()
         assert decision.report.moves
@@ -289,7 +291,7 @@ def test_ponderhit_turns_pondering_into_a_move(sit: Make, kind: str) -> None:
     for limit in ({"playouts": 50}, {"seconds": 0.01}):
         request = Request(table.game, replace(table.player.options, **limit), ponder=True, keep_tree=False)
         wait = in_background(table.player.decide, request)
-        wait_until(lambda: table.player.search.is_running and table.player.search.playouts >= 100)
+        wait_until(lambda: table.player.search.is_running and table.player.report().playouts >= 100)
         request.ponderhit()
         decision = wait()  # the playouts made while pondering count
         assert decision.report.playouts >= 100

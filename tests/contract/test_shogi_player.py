@@ -217,7 +217,7 @@ def test_stochastic_pondering_helps_whatever_comes(make: Make) -> None:
     player, game = make("bare", stochastic_ponder=True), game_after("7g7f 3c3d")
     request = Request(game, ponder=True)
     wait = in_background(player.decide, request)
-    wait_until(lambda: player.search.root_visits >= 500)
+    wait_until(lambda: player.search.report().visits >= 500)
     request.stop()
     wait()
     game.undo()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tests.naive.go_area import area_balance
 from yomi.engine.search.root import CENTER_TOLERANCE
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 from yomi.native.go import board, rules
 from yomi.native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS, pattern_key
 from yomi.native.go.planes import policy_index

@@ -15,7 +15,7 @@ from tests.schedules import sums
 from tests.unit.trees import check_tree
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 from yomi.native.bound_kernels import ask
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import BIAS_DTYPE, EXPANDED, IN_FLIGHT, NONE, VALUE, Tree, make_forest
@@ -263,7 +263,8 @@ class Forest:
             clear_tree(tree)
             tree.counters[0].claim_limit = 10**6
         self._searches = [
-            SimpleNamespace(tree=tree, settings=settings, _boards=self._search._boards) for tree in self._trees
+            SimpleNamespace(tree=tree, settings=settings, spec=sums.SPEC, _boards=self._search._boards)
+            for tree in self._trees
         ]
         workers, boards = self._search._workers, self._search._boards
         self._searchers = [

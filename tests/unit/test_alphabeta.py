@@ -11,9 +11,8 @@ from tests.naive.shogi_exchange import gain
 from tests.unit.nnue_values import value_of
 from tests.unit.shogi_boards import walk
 from yomi.engine.records import CENTIPAWNS, usi_centipawns
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits, SearchReport
-from yomi.engine.shogi.alphabeta import AlphaBetaSearch, _Line, winrate_of
+from yomi.engine.search.alphabeta import AlphaBetaSearch, _Line, winrate_of
+from yomi.engine.search.types import Limits, RootMoves, SearchReport, SearchSettings
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.engine.shogi.players.mate import MateSearch
@@ -229,15 +228,14 @@ def test_shallow_and_old_entries_are_replaced_first() -> None:
 
 
 def search_of(network: NnueNetwork, workers: int = 1, best_moves: int = 1) -> AlphaBetaSearch:
-    evaluation = SimpleNamespace(network=network, value_scale=450.0)
     queue = SimpleNamespace(evaluator=SimpleNamespace(batch_size=1))
     settings = SearchSettings(workers=workers, memory=2**20, best_moves=best_moves)
-    return AlphaBetaSearch(shogi_spec(), queue, settings, evaluation)  # type: ignore[arg-type]
+    return AlphaBetaSearch(shogi_spec(), queue, settings, network)  # type: ignore[arg-type]
 
 
 def searched(search: AlphaBetaSearch, sfen: str, nodes: int, **restrictions: Any) -> SearchReport:
     search.set_position(ShogiGame(sfen), keep_tree=False)
-    return search.run(Limits(visits=nodes), **restrictions)
+    return search.run(Limits(visits=nodes), RootMoves(**restrictions))
 
 
 def test_mates_and_hanging_pieces_are_found(network: NnueNetwork) -> None:
@@ -329,7 +327,7 @@ def test_moves_are_avoided_and_allowed(network: NnueNetwork) -> None:
     capture = parse_usi("5h5e")
     report = searched(search, HANGING, 500, avoid=[capture])
     assert report.moves[0].move != capture
-    assert search.is_banned(capture)
+    assert capture not in [move.move for move in report.moves]
     other = next(move for move in game.legal_moves() if move != capture)
     report = searched(search, HANGING, 500, allow=[other])
     assert [move.move for move in report.moves] == [other]
@@ -341,7 +339,7 @@ def after(sfen: str, moves: str, network: NnueNetwork, allow: str) -> SearchRepo
     for text in moves.split():
         game.play(parse_usi(text))
     search.set_position(game)
-    return search.run(Limits(visits=2000), allow=[parse_usi(allow)])
+    return search.run(Limits(visits=2000), RootMoves(allow=[parse_usi(allow)]))
 
 
 def test_the_fourth_occurrence_of_a_position_of_the_game_is_a_draw(network: NnueNetwork) -> None:
@@ -403,7 +401,7 @@ def test_a_king_tries_where_the_rule_says_so(network: NnueNetwork) -> None:
         game = ShogiGame("9/4K4/9/9/9/9/9/9/k8 b - 1", entering_king=rule)
         search = search_of(network)
         search.set_position(game)
-        report = search.run(Limits(visits=500), allow=[parse_usi("5b5a"), parse_usi("5b5c")])
+        report = search.run(Limits(visits=500), RootMoves(allow=[parse_usi("5b5a"), parse_usi("5b5c")]))
         assert report.proven == proven
         if proven:
             assert (format_usi(report.moves[0].move), report.moves[0].mate) == ("5b5a", 1)
@@ -430,7 +428,7 @@ def test_a_used_table_is_cleared_in_place(network: NnueNetwork) -> None:
 
 def test_a_table_that_is_empty_costs_the_clock_nothing(network: NnueNetwork) -> None:
     search = search_of(network)
-    search.time_batches()
+    search.rehearse()
     search._table[0, 0] = 1  # what a second clearing would remove
     search.clear()
     search.set_position(ShogiGame(), keep_tree=False)

@@ -31,7 +31,7 @@ from yomi.engine.go.players.setup import go_positions, go_subject
 from yomi.engine.learning.workers import Delivery
 from yomi.engine.options import Options
 from yomi.engine.registry import GAMES, GO
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.players import setup as shogi_setup

@@ -18,7 +18,7 @@ from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.networks import RolloutEvaluator
 from yomi.engine.search import search as search_module
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, RootMoves
 from yomi.native.bound_kernels import NO_CALLS, Calls, type_of
 from yomi.native.tree.searcher import Searcher
 from yomi.native.tree.uniform import write_zeros
@@ -132,7 +132,7 @@ def test_no_search_thread_uses_the_working_memory_of_a_living_thread() -> None:
 
     search = search_at(Watching(4), 5, root_noise=0.25)
     for _ in range(2):
-        search.start(Limits(playouts=50), noise=True)
+        search.start(Limits(playouts=50), RootMoves(noise=True))
         search.wait()
         search.stop()
     here = threading.current_thread().name

@@ -438,7 +438,7 @@ def test_a_search_that_hangs_says_so_and_recovers(monkeypatch: pytest.MonkeyPatc
     search.start(Limits())
     wait_until(lambda: evaluator.calls >= 5)
     with monkeypatch.context() as patch:
-        patch.setattr("yomi.engine.search.search.SEARCH_HANG", 0.1)
+        patch.setattr("yomi.engine.search.base.SEARCH_HANG", 0.1)
         for _ in range(2):
             with pytest.raises(EvaluatorError, match=r"scripted has not answered for 0\.1 s"):
                 search.stop()

@@ -15,8 +15,7 @@ from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.game import GoGame
 from yomi.engine.learning.searches import GameSearch, Searches
 from yomi.engine.matches.duel import best_move, move_root
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, SearchSettings
 from yomi.native.go.spec import go_spec
 
 SIZE, PLAYOUTS = 5, 300

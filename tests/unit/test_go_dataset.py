@@ -38,8 +38,7 @@ from yomi.engine.play import RESIGNATION, SCORE, TIME
 from yomi.engine.players import precision
 from yomi.engine.records import LeftOut
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, SearchSettings
 from yomi.native.datasets.go_games import GAME_DTYPE
 from yomi.native.go.planes import policy_index, write_planes
 from yomi.native.go.scratch import SCRATCH_DTYPE

@@ -14,7 +14,7 @@ from yomi.engine.go.analysis.results import position_hashes
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.player import twins, useless_moves, with_twins
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.search.types import Limits, MoveReport, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, RootMoves, SearchReport
 from yomi.native.go.board import PASS
 
 
@@ -102,9 +102,9 @@ X X X X X . .
 def test_what_is_known_of_moves_that_are_pruned_stays() -> None:
     search = search_at(UniformEvaluator(4), 5)
     moves = [each.move for each in search.run(Limits(visits=100)).moves]
-    pruned = search.run(Limits(visits=150), prune=moves[:20])
+    pruned = search.run(Limits(visits=150), RootMoves(prune=moves[:20]))
     assert (pruned.visits, pruned.playouts) == (150, 50)
     assert {each.move for each in pruned.moves} == set(moves[20:])
     assert search.run(Limits(visits=160)).playouts == 10
-    assert search.run(Limits(visits=160), avoid=moves[:20]).playouts == 160
+    assert search.run(Limits(visits=160), RootMoves(avoid=moves[:20])).playouts == 160
     check_tree(search)

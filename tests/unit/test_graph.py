@@ -14,8 +14,7 @@ from tests.unit.trees import check_tree, edges_of, new_game, new_search, search_
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.points import square
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, SearchSettings
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.notation import parse_usi

@@ -13,7 +13,7 @@ from tests.looping import looped
 from tests.unit.trees import check_tree, edges_of, search_at
 from yomi.engine.go.points import square
 from yomi.engine.search.search import Search
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, RootMoves
 from yomi.native.go.board import PASS
 from yomi.native.tree.selection import select_as_people
 
@@ -24,7 +24,7 @@ PUCT = {"human_c_puct": 0.6, "human_c_puct_permanent": 0.3}
 def searched(policy: dict[int, float], playouts: int = 400, banned: tuple[int, ...] = (), **settings: Any) -> Search:
     search = search_at(ScriptedEvaluator(4), 5, "C3", **settings)
     search.imitate(policy)
-    search.run(Limits(playouts=playouts), prune=banned)
+    search.run(Limits(playouts=playouts), RootMoves(prune=banned))
     return search
 
 

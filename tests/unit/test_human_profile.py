@@ -12,7 +12,7 @@ from tests.naive.human_metadata import metadata_row
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import encode
-from yomi.engine.go.players.human import human_choice
+from yomi.engine.go.players.player import human_choice
 from yomi.engine.go.points import Board
 from yomi.engine.options import Options
 from yomi.engine.search.read_tree import draw

@@ -169,9 +169,9 @@ def seconds_for(engine: yomi.Engine[Any], clock: yomi.Clock, monkeypatch: pytest
     search = engine._player.search
     begin = search.start
 
-    def start(given: Limits, **keywords: Any) -> None:
+    def start(given: Limits, *moves: Any) -> None:
         limits.append(given.seconds)
-        begin(given, **keywords)
+        begin(given, *moves)
 
     monkeypatch.setattr(search, "start", start)
     assert engine.play(engine.new_game(), yomi.Limit(clocks=clock)).move is not None
@@ -194,7 +194,7 @@ def test_pondering_lasts_until_the_next_call(go: yomi.Engine[yomi.go.Game]) -> N
     decision = go.play(game, SHORT, ponder=True)
     search = go._player.search
     assert decision.move is not None
-    while search.root_visits < 1000:
+    while search.report().visits < 1000:
         assert search.is_running
         time.sleep(0.01)
     report = go.play(game.play(decision.move), yomi.Limit(visits=1)).report

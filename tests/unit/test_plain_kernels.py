@@ -22,7 +22,7 @@ from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.networks import RolloutEvaluator
 from yomi.engine.search.types import Limits
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 from yomi.engine.search.search import Search
 from yomi.engine.go.players.setup import go_subject
 from yomi.engine.shogi.players.setup import shogi_subject

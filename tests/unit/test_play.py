@@ -318,7 +318,7 @@ def test_a_level_gets_nothing_of_a_hint_in_shogi() -> None:
         game.play(game.hint()[1].split()[1])
         text = game.obey(game.player.choose(game.game)).text
         assert re.search(r"^White \w+: White's winrate [\d.]+%, 4 playouts, ", text)
-        assert player.search.root_visits == 4
+        assert player.report().visits == 4
     finally:
         game.player.close()
 

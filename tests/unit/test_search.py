@@ -25,7 +25,7 @@ from yomi.engine.search import root as root_module
 from yomi.engine.search import search as search_module
 from yomi.engine.search.read_tree import read_report, root_priors
 from yomi.engine.search.search import Search
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import ALL_MOVES, Limits, RootMoves
 from yomi.native.go.board import PASS
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import Inputs
@@ -39,9 +39,9 @@ PATIENCE = 300.0
 """Seconds after which a search that should have ended is taken to hang; the first one may compile kernels."""
 
 
-def run(search: Search, limits: Limits, **how: Any) -> Any:
+def run(search: Search, limits: Limits, moves: RootMoves = ALL_MOVES) -> Any:
     """Search to the limits, but fail where that takes for ever."""
-    search.start(limits, **how)
+    search.start(limits, moves)
     ended = search.wait(PATIENCE)
     search.stop()
     assert ended, "the search did not end by itself"
@@ -132,7 +132,7 @@ def test_an_interrupt_while_a_search_starts_leaves_it_a_move(monkeypatch: pytest
         clear_tree(tree)
 
     monkeypatch.setattr(root_module, "clear_tree", interrupt_and_clear)
-    assert run(search, Limits(visits=50), avoid=[PASS]).moves
+    assert run(search, Limits(visits=50), RootMoves(avoid=[PASS])).moves
 
 
 def test_reports_hang_together_while_the_search_runs() -> None:
@@ -151,11 +151,11 @@ def test_reports_hang_together_while_the_search_runs() -> None:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_search_with_all_moves_banned_ends(limits: Limits, workers: int) -> None:
     search = search_at(UniformEvaluator(8), 5, workers=workers)
-    report = run(search, limits, allow=[])
+    report = run(search, limits, RootMoves(allow=[]))
     assert (report.visits, report.moves) == (1, ())
-    report = run(search, Limits(visits=50), avoid=[PASS], allow=[PASS])
+    report = run(search, Limits(visits=50), RootMoves(avoid=[PASS], allow=[PASS]))
     assert report.moves == ()
-    report = run(search, Limits(visits=50), allow=[PASS])
+    report = run(search, Limits(visits=50), RootMoves(allow=[PASS]))
     assert [move.move for move in report.moves] == [PASS]
     check_tree(search)
 
@@ -316,10 +316,10 @@ def test_a_root_from_further_down_the_tree_gets_the_priors_of_a_root(renew: bool
 def test_a_search_of_other_moves_does_not_decide_the_next_one() -> None:
     search = search_at(ScriptedEvaluator(), 5)
     free = run(search, Limits(visits=200)).moves
-    report = run(search, Limits(visits=200), avoid=[free[0].move])
+    report = run(search, Limits(visits=200), RootMoves(avoid=[free[0].move]))
     assert report.visits == report.playouts == 200
     assert free[0].move not in [move.move for move in report.moves]
-    run(search, Limits(visits=400), allow=[free[-1].move])
+    run(search, Limits(visits=400), RootMoves(allow=[free[-1].move]))
     assert run(search, Limits(visits=200)).moves == free
 
 
@@ -346,7 +346,7 @@ def test_one_worker_and_one_seed_repeat_the_search(kind: str) -> None:
         for line in ("", "E5", "E5 C4"):
             game = new_game(9, line)
             search.set_position(game)
-            run(search, Limits(playouts=150), noise=kind == "noise")
+            run(search, Limits(playouts=150), RootMoves(noise=kind == "noise"))
             runs.append(visits_of(search))
         found.append(runs)
     assert found[0] == found[1]
@@ -493,9 +493,9 @@ def test_an_evaluator_that_fails_is_heard_of_from_run_and_set_position() -> None
 def test_an_evaluator_that_fails_at_the_noise_is_heard_of() -> None:
     search = search_at(ScriptedEvaluator(4, fail_at=1), root_noise=0.25)
     with pytest.raises(RuntimeError, match="the device is gone"):
-        search.start(Limits(visits=300), noise=True)
+        search.start(Limits(visits=300), RootMoves(noise=True))
     assert not search.is_running
-    assert run(search, Limits(visits=300), noise=True).visits == 300
+    assert run(search, Limits(visits=300), RootMoves(noise=True)).visits == 300
     check_tree(search)
 
 

@@ -12,7 +12,7 @@ from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.players import setup as go_setup
 from yomi.engine.options import TABLE, Options, SearchOptions, rows_for
 from yomi.engine.players import setup
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 from yomi.engine.shogi.players import setup as shogi_setup
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import PARAMETERS_DTYPE, make_tree

@@ -11,10 +11,11 @@ from yomi.engine import screen
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.play import MATE, MAX_MOVES, PERPETUAL_CHECK, REPETITION, TRY, Ended
 from yomi.engine.shogi.diagram import draw, japanese_hand
-from yomi.engine.shogi.game import SETTINGS, SetupError, ShogiGame, csa_ending, describe
+from yomi.engine.shogi.game import SETTINGS, ShogiGame, csa_ending, describe
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import STARTPOS, SfenError
 from yomi.errors import IllegalMove
+from yomi.settings import OptionError
 
 PACE = "5i5h 5a5b 5h5i 5b5a"
 """Four moves after which everything is as before."""
@@ -133,9 +134,9 @@ def test_undo_of_nothing() -> None:
 def test_bad_setups() -> None:
     with pytest.raises(SfenError):
         ShogiGame("nonsense")
-    with pytest.raises(SetupError, match="expected none, 24, 24h, 27, 27h"):
+    with pytest.raises(OptionError, match="expected none, 24, 24h, 27, 27h"):
         ShogiGame(entering_king="25")
-    with pytest.raises(SetupError, match="limit of -1 moves"):
+    with pytest.raises(OptionError, match="limit of -1 moves"):
         ShogiGame(max_moves=-1)
 
 

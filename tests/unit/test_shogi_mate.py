@@ -235,12 +235,14 @@ def test_a_mate_begins_with_an_allowed_move(search: MateSearch) -> None:
         first = search.solve(game.position, max_ply=99, nodes=200_000, shorten=False).moves[0]
         search.start(game.position, max_ply=99, nodes=200_000, moves=[first])
         assert search.wait(60.0)
-        assert search.stop().moves[0] == first
+        search.stop()
+        assert search.answer.moves[0] == first
         replay(sfen, search.answer.moves)
         rest = [move for move in game.legal_moves() if move != first]
         search.start(game.position, max_ply=99, nodes=20_000, moves=rest)
         assert search.wait(60.0)
-        if search.stop().moves:
+        search.stop()
+        if search.answer.moves:
             others += 1
             assert search.answer.moves[0] != first, plies
             replay(sfen, search.answer.moves)
@@ -258,8 +260,8 @@ def test_the_thread_stops_and_answers(search: MateSearch) -> None:
     game.play(game.legal_moves()[0])  # it has a copy
     assert search.wait(60.0)
     assert not search.is_running
-    answer = search.stop()
-    assert answer == search.answer
+    search.stop()
+    answer = search.answer
     replay(sfen, answer.moves)
     assert len(answer.moves) <= plies
     # one without an end: both kings in the open, checks without number
@@ -282,7 +284,8 @@ def test_an_error_in_the_thread_is_raised_by_stop(search: MateSearch, monkeypatc
         assert search.wait(60.0)
     with pytest.raises(ValueError, match="no"):
         search.stop()
-    assert search.stop() == MateAnswer()
+    search.stop()
+    assert search.answer == MateAnswer()
 
 
 @pytest.mark.parametrize("plies", [3, 5, 7, 9, 11])

@@ -13,8 +13,8 @@ from yomi.engine.evaluators.network import open_network
 from yomi.engine.go.networks import FORMATS as GO_FORMATS
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
+from yomi.engine.search.alphabeta import AlphaBetaSearch
 from yomi.engine.search.types import Limits
-from yomi.engine.shogi.alphabeta import AlphaBetaSearch
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS
 from yomi.engine.shogi.players.player import ShogiPlayer
@@ -68,7 +68,7 @@ def test_a_player_searches_by_alpha_beta(net: str) -> None:
         found = player.decide(Request(mate, limits=Limits(visits=3000))).report.moves[0]
         assert (found.mate, len(found.pv)) == (3, 3), "the line contains the whole mate"
     # A search by depth ends after it.
-    assert player.decide(Request(ShogiGame(), depth=3)).report.depth == 3
+    assert player.decide(Request(ShogiGame(), limits=Limits(depth=3))).report.depth == 3
     player.close()
 
 

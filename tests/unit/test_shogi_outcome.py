@@ -6,8 +6,7 @@ from tests.unit.trees import check_tree
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, SearchSettings
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.native.game import ONGOING, OVER

@@ -11,8 +11,7 @@ from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.search.read_tree import root_priors
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, SearchSettings
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.native.shogi import waivers

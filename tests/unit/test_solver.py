@@ -14,7 +14,7 @@ from tests.unit.trees import check_node, edges_of, new_game, new_search, path_to
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.go.game import GoGame
 from yomi.engine.search.search import Search
-from yomi.engine.search.types import Limits, SearchReport
+from yomi.engine.search.types import Limits, RootMoves, SearchReport
 from yomi.native.go import rules
 from yomi.native.tree import arrays
 from yomi.native.tree.arrays import EXPANDED, LOST_EDGE, NONE, TERMINAL, WON_EDGE
@@ -93,7 +93,7 @@ def test_a_winning_pass_ends_the_search() -> None:
     # asked again it knows
     assert search.run(Limits(visits=5000)).playouts == 0
     # with that move banned the others are searched
-    report = search.run(Limits(playouts=100), avoid=[report.moves[0].move])
+    report = search.run(Limits(playouts=100), RootMoves(avoid=[report.moves[0].move]))
     assert report.playouts == 100
     assert report.proven == 0
 

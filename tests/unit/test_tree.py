@@ -25,7 +25,7 @@ from tests.unit.trees import (
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.go.points import square
 from yomi.engine.search.search import MAX_NODE_VISITS, Search
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, RootMoves
 from yomi.native.go.board import BLACK, PASS, WHITE
 from yomi.native.go.planes import policy_index
 from yomi.native.go.spec import go_spec
@@ -179,7 +179,7 @@ def test_finished_games_are_leaves(rules: str) -> None:
 
 def test_a_finished_game_that_is_being_backed_up_elsewhere_is_left_to_that_thread() -> None:
     search = search_at(ScriptedEvaluator(), 2, "A1 pass")
-    search.run(Limits(visits=2), allow=[PASS])
+    search.run(Limits(visits=2), RootMoves(allow=[PASS]))
     tree = search.tree
     stat = tree.stats[int(tree.nodes[tree.counters[0].root]["stats"])]
     node = tree.nodes[int(stat["child"])]
@@ -219,11 +219,11 @@ def test_banned_moves_are_not_tried() -> None:
     avoid, allow = [*points[:7], PASS], points[4:20]
     twin.banned = set(avoid)
     for _ in range(2):  # the tree is kept while the bans are the same
-        search.run(Limits(playouts=60), avoid=avoid)
+        search.run(Limits(playouts=60), RootMoves(avoid=avoid))
         twin.run(60)
         assert shape_of(search.tree) == naive.shape_of(twin.root)
     assert not {move.move for move in search.report().moves} & set(avoid)
-    search.run(Limits(playouts=120), avoid=points[10:12], allow=allow)
+    search.run(Limits(playouts=120), RootMoves(avoid=points[10:12], allow=allow))
     twin = twins(5, "C3")[1]
     twin.banned = {*points, PASS} - set(allow) | set(points[10:12])
     twin.run(120)
@@ -290,7 +290,7 @@ def test_a_move_that_was_never_tried_gets_visits() -> None:
     untried = set(square(5).points) - {move.move for move in search.run(Limits(playouts=20)).moves}
     chosen = min(untried)
     search.raise_visits({chosen: 30})
-    search.run(Limits(playouts=100), prune=sorted(untried - {chosen}))
+    search.run(Limits(playouts=100), RootMoves(prune=sorted(untried - {chosen})))
     assert dict(search.report().counts)[chosen] >= 30
 
 
@@ -326,7 +326,7 @@ def test_ownership_is_known_below_each_root_move() -> None:
     evaluator.inputs = Inputs.POSITIONS
     search = search_at(evaluator, 5, move_ownership=True, graph=False)
     for _ in range(2):  # the search continues
-        report = search.run(Limits(playouts=150), allow=square(5).points[:3])
+        report = search.run(Limits(playouts=150), RootMoves(allow=square(5).points[:3]))
         for move in report.moves:
             owners = move.owners
             assert owners is not None
@@ -344,7 +344,7 @@ def test_ownership_is_known_below_each_root_move() -> None:
 
 def test_bans_are_those_of_one_root() -> None:
     search = twins(5, "C3")[0]
-    best = search.run(Limits(playouts=200), avoid=[PASS]).moves[0]
+    best = search.run(Limits(playouts=200), RootMoves(avoid=[PASS])).moves[0]
     kept = best.visits
     search.set_position(new_game(5, f"C3 {square(5).vertex(best.move)}"))
     assert search.run(Limits(playouts=1)).visits == kept + 1  # nothing is banned here, and the tree is kept
@@ -397,7 +397,7 @@ def test_a_node_counts_no_more_visits_than_it_can() -> None:
 
 def test_noise_is_mixed_into_the_priors() -> None:
     search, twin = twins(5, "C3", root_noise=0.4, root_noise_total=8.0, seed=5)
-    search.run(Limits(playouts=200), noise=True)
+    search.run(Limits(playouts=200), RootMoves(noise=True))
     twin.run(1)
     before = {edge.move: edge.prior for edge in twin.root.edges}
     count = len(twin.root.edges)
@@ -431,7 +431,7 @@ def test_each_search_has_noise_of_its_own() -> None:
         if priors_of(search) != own:  # the noise goes before the next comes, which moves the best untried edge
             search.run(Limits(playouts=0))
             order = [move for move, _ in edges_of(search.tree, 0)]
-        search.run(Limits(playouts=playouts), noise=True)
+        search.run(Limits(playouts=playouts), RootMoves(noise=True))
         noise = dict(zip(order, generator.dirichlet(np.full(count, 8.0 / count)), strict=True))
         assert priors_of(search) == {move: int(own[move] * 0.6 + 65535 * 0.4 * noise[move] + 0.5) for move in own}
         check_tree(search)
@@ -444,7 +444,7 @@ def test_noise_ends_with_its_root() -> None:
     search = new_search(ScriptedEvaluator(), 5, root_noise=0.4)
     game = new_game(5, "C3")
     search.set_position(game)
-    best = search.run(Limits(playouts=300), noise=True).moves[0].move
+    best = search.run(Limits(playouts=300), RootMoves(noise=True)).moves[0].move
     child = int(find_child(search.tree, best))
     own = dict(edges_of(search.tree, child))
     game.play(game.side_to_move, best)

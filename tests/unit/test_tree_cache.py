@@ -8,8 +8,7 @@ import pytest
 from tests.fakes.evaluators import ScriptedEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, SearchSettings
 from yomi.engine.shogi.game import ShogiGame
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.tree.arrays import VALUES, Tree, make_tree

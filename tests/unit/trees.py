@@ -14,7 +14,7 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 from yomi.native.go.spec import go_spec
 from yomi.native.tree import arrays
 from yomi.native.tree.arrays import EXPANDED, NONE, PENDING, TERMINAL, Tree

@@ -322,7 +322,6 @@ class Engine(Generic[P]):
             self._raw(position),
             clocks=limit._clocks(self.game),
             limits=limit._limits,
-            depth=limit.depth,
             hide_history=self._options.ignore_pre_root_history,
         )
         expected = "a list of moves"

@@ -24,7 +24,8 @@ from yomi.native.tree.buffers import make_batch, make_board, without_positions
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.types import PositionSearch, SearchableGame
+    from yomi.engine.search.base import PositionSearch
+    from yomi.engine.search.types import SearchableGame
 
 FloatArray = npt.NDArray[np.float32]
 

@@ -95,7 +95,7 @@ class Limit:
 
     @property
     def _limits(self) -> Limits:
-        return Limits(self.visits, self.playouts, self.seconds)
+        return Limits(self.visits, self.playouts, self.seconds, self.depth)
 
     def _clocks(self, game: str) -> dict[int, EngineClock] | None:
         if self.clocks is None:

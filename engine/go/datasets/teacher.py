@@ -35,8 +35,7 @@ from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.settings import MakeGoSettings, PlayGoDataSettings
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits, SearchReport
+from yomi.engine.search.types import Limits, SearchReport, SearchSettings
 from yomi.native.bound_kernels import Calls
 from yomi.native.go.planes import symmetry_table
 from yomi.native.go.spec import go_spec

@@ -219,13 +219,15 @@ def decide(
 
     # The controller's clock runs since the line arrived, not since its turn in the queue.
     session.clock.start(arguments.color, session.arrival)
-    search = session.request(arguments.color)
-    search.avoid, search.allow = arguments.avoid, arguments.allow
-    search.clocks = session.clock.clocks()
-    search.on_report = on_report if show or cancellable else None
-    search.interval = POLL if cancellable else arguments.interval
-    if request.name.endswith("_cleanup"):
-        search.options = replace(session.options, cleanup=True)
+    search = session.request(
+        arguments.color,
+        options=replace(session.options, cleanup=True) if request.name.endswith("_cleanup") else None,
+        avoid=arguments.avoid,
+        allow=arguments.allow,
+        clocks=session.clock.clocks(),
+        on_report=on_report if show or cancellable else None,
+        interval=POLL if cancellable else arguments.interval,
+    )
     try:
         decision = player.decide(search)
         if not play:
@@ -326,9 +328,7 @@ def clear_cache(session: Session, request: Command) -> None:
 def analyze(session: Session, request: Command) -> Stream:
     arguments = read_arguments(session, request)
     player, board = session.player, session.game.board
-    search = session.request(arguments.color, is_analysis=True)
-    search.avoid, search.allow = arguments.avoid, arguments.allow
-    player.start(search)
+    player.start(session.request(arguments.color, is_analysis=True, avoid=arguments.avoid, allow=arguments.allow))
     return Stream(lambda: info_line(player.report(), board, arguments), arguments.interval, player.stop)
 
 

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME
@@ -146,12 +146,13 @@ class Session(BaseSession):
     def game(self, game: GoGame) -> None:
         self._game = game
 
-    def request(self, color: int | None = None, *, is_analysis: bool = False) -> Request[GoGame]:
+    def request(self, color: int | None = None, *, is_analysis: bool = False, **fields: Any) -> Request[GoGame]:
         """Return a request to search the game. `interrupt` stops it from now on.
 
         Args:
             color: the side to move, possibly out of turn; None for the game's.
             is_analysis: use the options for analyses: hidden moves and wide root noise.
+            fields: further fields of the request.
         """
         from yomi.engine.players.request import Request  # not above: the first answers would wait for it
 
@@ -162,7 +163,8 @@ class Session(BaseSession):
         if is_analysis:
             hides = options.analysis_ignore_pre_root_history
             changed = replace(self.level.full(), wide_root_noise=options.analysis_wide_root_noise)
-        request = self._request = Request(game, changed, hide_history=hides, start=self.arrival)
+        fields = {"options": changed, "hide_history": hides, "start": self.arrival, **fields}
+        request = self._request = Request(game, **fields)
         if self.is_interrupted:
             request.stop()
         return request
@@ -171,8 +173,7 @@ class Session(BaseSession):
         """Search the game for SECONDS; see `request`."""
         from yomi.engine.search.types import Limits
 
-        request = self.request(is_analysis=is_analysis)
-        request.limits = Limits(seconds=SECONDS)
+        request = self.request(is_analysis=is_analysis, limits=Limits(seconds=SECONDS))
         report = self.player.decide(request).report
         self.tell_hurry()
         return report
@@ -246,9 +247,7 @@ class Session(BaseSession):
             return
         self._is_pondering = True
         try:
-            request = self.request()
-            request.ponder = True
-            self.player.start(request)
+            self.player.start(self.request(ponder=True))
         except EvaluatorError as error:
             log.error("no pondering: %s", error)
 

@@ -15,13 +15,11 @@ from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.players.setup import Analysis, QueueKey, make_queue, network_behind, queue_key
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import Options
-from yomi.engine.players.player import Turn
-from yomi.engine.players.request import Request
+from yomi.engine.players.request import Request, Turn
 from yomi.engine.players.setup import tuned
+from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.read_tree import root_priors
-from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import PositionSearch, SearchReport
+from yomi.engine.search.types import SearchReport, SearchSettings
 from yomi.native.go.board import PASS
 
 IDLE_QUEUES = 2  # number of unused evaluators for other boards that are kept
@@ -89,7 +87,7 @@ class GoAnalyst(GoPlayer):
         raw, symmetry = None, None if options.symmetry == "average" else 0
         if network_behind(self._search.queue.evaluator) is not None:
             # as the search sees its root
-            raw = self.evaluate_as(root, symmetry, options)
+            raw = self.evaluate(root, symmetry, options=options)
         human = self.evaluate_human(root, symmetry, options)
         self._known_human = None if human is None else human.policy
 
@@ -135,9 +133,7 @@ class GoAnalyst(GoPlayer):
         return replace(settings, move_ownership=True, workers=self._workers or settings.workers)
 
     def _policy(self, game: GoGame) -> npt.NDArray[np.float32]:
-        search = self._search
-        assert isinstance(search, Search)  # Go has no other
-        priors = {} if game.is_full else root_priors(search.tree)
+        priors = {} if game.is_full else root_priors(self._search.tree)
         return np.array([priors.get(move, np.nan) for move in (*game.board.points, PASS)], np.float32)
 
 

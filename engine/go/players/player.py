@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,6 @@ from yomi.engine.evaluators.network import network_in
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.networks import ROOT_OPTIMISM
-from yomi.engine.go.players.human import human_choice
 from yomi.engine.go.players.setup import (
     Model,
     RawEvaluation,
@@ -38,14 +36,14 @@ from yomi.engine.go.players.setup import (
 from yomi.engine.go.points import STANDARD, Board, handicap_stones
 from yomi.engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts, pass_alive_points
 from yomi.engine.options import LOG, Options, rows_for
-from yomi.engine.players.player import Player, Turn
-from yomi.engine.players.request import Decision, Request
+from yomi.engine.players.player import Player
+from yomi.engine.players.request import Adviser, Decision, Request, Turn
 from yomi.engine.players.setup import tuned
 from yomi.engine.players.time_management import temperature_at
+from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.read_tree import draw, root_priors
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits, MoveReport, Owners, PositionSearch, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, Owners, SearchReport, SearchSettings
 from yomi.native.go.board import NO_POINT, PASS
 from yomi.native.go.planes import symmetry_table
 from yomi.native.spec import Inputs
@@ -73,18 +71,11 @@ def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -
     settings, left = clock.settings, clock
     reserve = lag_reserve(lag, moves) + lateness
     system = settings.system
-    # Fischer: as sudden death, plus the increment less the lag. Lateness and lag stay on the clock.
-    if system is TimeSystem.FISCHER:
-        usable = max(left.main - lag - lateness, 0.0)
-        spare = max(left.main - reserve, 0.0)
-        soft = min(spare / moves + max(settings.increment - lag, 0.0), usable)
-        hard = min(max(3 * spare / moves + max(settings.increment - lag, 0.0), soft), usable)
-        limit = max(settings.move_limit - lag - lateness, 0.0)
-        return Budget(min(soft, limit), min(hard, limit))
-    spare = max(left.main - reserve, 0.0)
-    # sudden death: an equal share of the time, at most three times as much
-    if system is TimeSystem.ABSOLUTE:
-        return Budget(spare / moves, min(3 * spare / moves, spare))
+    # Sudden death: an equal share of the time. Fischer: also the increment less the lag. Lateness and lag stay on the
+    # clock.
+    if system in (TimeSystem.ABSOLUTE, TimeSystem.FISCHER):
+        spare, usable = max(left.main - reserve, 0.0), min(left.main, settings.move_limit) - lag - lateness
+        return Budget.shared(spare, moves, max(settings.increment - lag, 0.0), max(usable, 0.0))
     first = settings.period / max(settings.count, 1) if system is TimeSystem.CANADIAN else settings.period
     # Byo-yomi: one period less lag and lateness; periods are kept. Canadian: an equal share of the period.
     kept = lag + min(lateness, max(MAX_RESERVE_SHARE * first - lag, 0.0))
@@ -185,6 +176,17 @@ def with_twins(report: SearchReport, twins: Twins) -> SearchReport:
     return replace(report, moves=tuple(moves))
 
 
+class TwinAdviser(Adviser):
+    """Reports the symmetric moves that were not searched."""
+
+    def __init__(self, twins: Twins, search: Search) -> None:
+        self._twins, self._search = twins, search
+
+    def annotate(self, report: SearchReport) -> SearchReport:
+        pruned = {move: twin for move, twin in self._twins.items() if self._search.is_banned(move)}
+        return with_twins(report, pruned) if pruned else report
+
+
 def useless_moves(game: GoGame, *, counts_dead: bool) -> set[int]:
     """Return moves that are no better than a pass, inside unconditionally safe territory.
 
@@ -215,7 +217,7 @@ CLEANUP_SHARE = 0.1  # maximum share of a move's time for finding dead stones
 
 
 class GoPlayer(Player[GoGame]):
-    _twins: Twins = MappingProxyType({})  # symmetric moves of the last searched root
+    _search: Search
     _human: npt.NDArray[np.float32] | None = None  # policy of people there; see `_read_human`
 
     def __init__(self, options: Options) -> None:
@@ -246,15 +248,15 @@ class GoPlayer(Player[GoGame]):
         if not request.ponder or request.game.is_no_result or not request.game.is_over:
             super().start(request)
 
-    def evaluate(self, game: GoGame, symmetry: int | None, optimism: float | None = None) -> RawEvaluation:
-        """Evaluate a position once by the network; see `evaluate_position`. Raises EvaluatorError without a network."""
-        self.load(game)
-        return self.evaluate_as(game, symmetry, self.options, optimism)
-
-    def evaluate_as(
-        self, game: GoGame, symmetry: int | None, options: Options, optimism: float | None = None
+    def evaluate(
+        self, game: GoGame, symmetry: int | None, optimism: float | None = None, options: Options | None = None
     ) -> RawEvaluation:
-        """Evaluate a position of the loaded board with the profile of these options."""
+        """Evaluate a position once by the network; see `evaluate_position`. Raises EvaluatorError without a network.
+
+        `options` contain the profile; None: the player's.
+        """
+        self.load(game)
+        options = options or self.options
         self.check_profile(options, is_needed=True)
         if reads_profile(self._search.queue.evaluator):
             game = imitating(game, options)
@@ -346,21 +348,21 @@ class GoPlayer(Player[GoGame]):
         request, root, options, moves = turn.request, turn.root, turn.options, turn.root.legal_moves()
         self._human = self._read_human(turn)
         if schedule and options.cleanup and request.allow is None and len(moves) > 1 and self._has_dead(root, schedule):
-            turn.avoid = {*request.avoid, PASS}
-        self._twins = {}
-        assert isinstance(self._search, Search)  # Go has no other
+            turn.moves = replace(turn.moves, avoid={*request.avoid, PASS})
         self._search.ban_below(request.avoid_below)
         explores = options.human_root_weightless + options.human_root_weightful > 0.0 and self._human is not None
         self._search.imitate(_by_move(root, self._human) if explores else {})
         if not request.avoid and request.allow is None and not request.avoid_below:
             found = twins(root) if options.root_symmetry_pruning else {}
             # Pruning a move would lose the visits of a kept tree.
-            if not self._search.root_visits or all(map(self._search.is_banned, found)):
-                self._twins = found
-            turn.prune = [*self._twins, *(self._useless_moves(root, options) if options.prune_useless_moves else ())]
-        left = set(moves if turn.allow is None else turn.allow).difference(turn.avoid, turn.prune)
+            if self._search.root_visits and not all(map(self._search.is_banned, found)):
+                found = {}
+            turn.adviser = TwinAdviser(found, self._search)
+            useless = self._useless_moves(root, options) if options.prune_useless_moves else ()
+            turn.moves = replace(turn.moves, prune=[*found, *useless])
+        left = turn.moves.of(moves)
         if len(left) == 1 and request.clock is not None:
-            turn.forced = left.pop()
+            turn.forced = left[0]
 
     def _read_human(self, turn: Turn[GoGame]) -> npt.NDArray[np.float32] | None:
         """Return the policy of people at the root if the options use it: [area + 1], NaN for illegal moves."""
@@ -376,7 +378,6 @@ class GoPlayer(Player[GoGame]):
 
     def raise_visits(self, goals: Mapping[int, int]) -> None:
         """Give root moves of the current search more visits; see Search.raise_visits. Thread-safe."""
-        assert isinstance(self._search, Search)  # Go has no other
         if goals:
             self._search.raise_visits(goals)
 
@@ -384,11 +385,6 @@ class GoPlayer(Player[GoGame]):
         agrees = root.rules.has_agreement and not options.cleanup
         judged = root.rules.scoring == "TERRITORY" or self._search.spec.with_flags(root.position)["judges_agreement"]
         return useless_moves(root, counts_dead=not (agrees and judged))
-
-    def _annotate(self, report: SearchReport) -> SearchReport:
-        """Return a report with the symmetric moves that were not searched."""
-        pruned = {move: twin for move, twin in self._twins.items() if self._search.is_banned(move)}
-        return with_twins(report, pruned) if pruned else report
 
     def _has_dead(self, root: GoGame, schedule: Budget) -> bool:
         """Whether dead stones of the opponent are on the board, as far as a share of the move's time can show."""
@@ -420,9 +416,8 @@ class GoPlayer(Player[GoGame]):
     ) -> int:
         """Return the likeliest move of people, mixed with the search's choice, or one drawn at a temperature."""
         root, options = turn.root, turn.options
-        allowed = set(root.legal_moves() if turn.allow is None else turn.allow).difference(turn.avoid, turn.prune)
-        assert isinstance(self._search, Search)  # Go has no other
-        weights = human_choice(report, root_priors(self._search.tree), _by_move(root, human), sorted(allowed), options)
+        allowed = sorted(turn.moves.of(root.legal_moves()))
+        weights = human_choice(report, root_priors(self._search.tree), _by_move(root, human), allowed, options)
         moves, counts = list(weights), np.array(list(weights.values()), np.float64)
         if temperature <= 0.0 or counts.max() <= 0.0:
             return moves[int(counts.argmax())]
@@ -432,7 +427,7 @@ class GoPlayer(Player[GoGame]):
         if self._human is not None and turn.options.human_move_share > 0.0:
             temperature = temperature_at(turn.root.ply, turn.options.temperature, turn.options.temperature_moves)
             return self._imitate(turn, SearchReport(turn.root.side_to_move), temperature, self._human)
-        move = self._search.best_prior()
+        move = self._search.first_move()
         return PASS if move is None else move
 
     def _people_prior(self, turn: Turn[GoGame]) -> float:
@@ -453,6 +448,59 @@ def imitating(game: GoGame, options: Options) -> GoGame:
     other = game.copy()
     other.imitate(None if options.human_profile is None else HumanProfile.parse(options.human_profile))
     return other
+
+
+# -- choosing as people do ---------------------------------------------------------------------------------------------
+
+
+def human_choice(
+    report: SearchReport,
+    priors: Mapping[int, float],
+    policy: Mapping[int, float],
+    allowed: Iterable[int],
+    options: Options,
+) -> dict[int, float]:
+    """Return the weight of each move that may be played, at least 0.
+
+    The rules are those of KataGo's getPlaySelectionValues (cpp/search/searchresults.cpp).
+
+    Args:
+        report: result of the search.
+        priors: policy of the search's network, used if the search has visited no move.
+        policy: policy of the human-SL network.
+        allowed: moves that may be played.
+        options: share of the policy, and how passes and losses count.
+    """
+    visited = {move.move: move for move in report.moves if move.symmetry_of is None}
+    most = max((move.wanted for move in visited.values()), default=0.0)
+    weights = {move.move: most if move.order == 0 else move.wanted for move in visited.values()}
+    if most <= 0.0:
+        weights = {move: priors.get(move, 0.0) for move in allowed}
+    weights = {**dict.fromkeys(allowed, 0.0), **weights}
+    losses = _losses({move.move: move.utility for move in visited.values()}, weights)
+    human = {
+        move: max(0.0, policy.get(move, 0.0)) * math.exp(-losses[move] / options.human_move_tolerance)
+        for move in weights
+    }
+    total, total_human = sum(weights.values()), sum(human.values())
+    if total_human <= 0.0 or total <= 0.0:
+        return weights
+    human = {move: part / total_human for move, part in human.items()}
+    if options.human_ignore_pass:
+        without_pass = sum(part for move, part in human.items() if move != PASS)
+        passing = weights.get(PASS, 0.0) / total
+        if without_pass > 0.0:
+            scale = (1.0 - passing) / without_pass
+            human = {move: passing if move == PASS else part * scale for move, part in human.items()}
+    share = options.human_move_share
+    return {move: weight + share * (total * human[move] - weight) for move, weight in weights.items()}
+
+
+def _losses(utilities: Mapping[int, float], moves: Iterable[int]) -> dict[int, float]:
+    """Return the utility that each move loses against the best. A move without visits counts as the visited mean."""
+    mean = sum(utilities.values()) / max(1, len(utilities))
+    best = max((*utilities.values(), mean))
+    return {move: best - utilities.get(move, mean) for move in moves}
 
 
 EVEN_PEOPLE_PRIOR = 0.9  # power of the policy that means the same on every board

@@ -40,8 +40,7 @@ from yomi.engine.go.points import Board, board_of, square
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.options import FOR_HUMAN_NET, TABLE, Options, without_human_net
 from yomi.engine.players.setup import EvaluatorFactory, common_settings
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import SearchReport
+from yomi.engine.search.types import SearchReport, SearchSettings
 from yomi.native.go.planes import symmetry_table, write_bits, write_planes
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec, Inputs

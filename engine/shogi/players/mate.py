@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from yomi.engine.players.request import Adviser
+from yomi.engine.search.base import SearchThreads
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.shogi.game import ShogiGame
 from yomi.native.shogi.dfpn import MATE, MAX_PLY, NO_MATE, NODES, make_solver, prove
 
@@ -18,6 +21,7 @@ DEFAULT_MEMORY = 64 * 2**20  # bytes of the table: two million positions
 SHORTENING = 2
 MIN_SHORTENING = 5_000
 MAX_REST = 20_000  # positions of a search for the rest of a mate
+LEAF_MATE = 8  # plies of a mate that a tree has found at a leaf, beyond the least
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +65,23 @@ def whole_mate(game: ShogiGame, line: Sequence[int], plies: int, solver: MateSea
     return whole if can_be_played(game, whole[len(line) :]) else ()
 
 
-class MateSearch:
+class MateSearch(SearchThreads):
     """Looks for a mate by the side to move. One thread calls the methods, any thread `interrupt` and `answer`."""
+
+    description = thread_name = "mate-search"
 
     def __init__(self, memory: int = DEFAULT_MEMORY) -> None:
         """Allocate a table of at most `memory` bytes."""
+        super().__init__()
         self._solver = make_solver(memory)
         self._variation: NDArray[np.uint16] = np.zeros(MAX_PLY + 1, np.uint16)
-        self._thread: threading.Thread | None = None
         self._answer = MateAnswer()
-        self._error: BaseException | None = None
-        self._finished = threading.Event()
-        self._finished.set()
         self.nodes = 0  # positions searched since `start`; updated after each search
 
     @property
     def answer(self) -> MateAnswer:
         """The result so far. A shorter mate may still replace a mate."""
         return self._answer
-
-    @property
-    def is_running(self) -> bool:
-        return not self._finished.is_set()
 
     def start(self, position: np.void, *, max_ply: int, nodes: int, moves: Collection[int] | None = None) -> None:
         """Start to search a copy of a position (POSITION_DTYPE) for a mate of at most `max_ply` plies.
@@ -94,9 +93,7 @@ class MateSearch:
         self._finished.clear()
         # np.array of a record would share its memory, which the caller may change during the search.
         root = position.copy()
-        arguments = (root, max_ply, nodes, moves)
-        self._thread = threading.Thread(target=self._run, args=arguments, name="mate-search", daemon=True)
-        self._thread.start()
+        self._start_threads([partial(self._search, root, max_ply, nodes, moves, True)])
 
     def _reset(self) -> None:
         self.stop()
@@ -104,38 +101,18 @@ class MateSearch:
         self._answer = MateAnswer()
         self.nodes = 0
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the search ends by itself; return False after `timeout` seconds."""
-        return self._finished.wait(timeout)
-
     def interrupt(self) -> None:
         """Ask the search to end, without waiting."""
-        self._solver.stop[0] = 1
+        self._request_end()
 
-    def stop(self) -> MateAnswer:
-        """End the search within microseconds and return its result. Raises an exception of its thread once."""
-        self.interrupt()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-        return self._answer
+    def _request_end(self) -> None:
+        self._solver.stop[0] = 1
 
     def solve(self, position: np.void, *, max_ply: int, nodes: int, shorten: bool = True) -> MateAnswer:
         """Search in the calling thread until there is an answer, the nodes are used up, or `interrupt` is called."""
         self._reset()
         self._search(position, max_ply, nodes, (), shorten)
         return self._answer
-
-    def _run(self, position: np.void, max_ply: int, nodes: int, moves: Collection[int] | None) -> None:
-        try:
-            self._search(position, max_ply, nodes, moves or (), True)
-        except BaseException as error:  # handed to the thread that calls `stop`
-            self._error = error
-        finally:
-            self._finished.set()
 
     def _search(
         self, position: np.void, max_ply: int, nodes: int, moves: Collection[int] | None, shorten: bool
@@ -160,3 +137,85 @@ class MateSearch:
                 return
             max_ply = length - 2
             budget = min(nodes, max(SHORTENING * spent, MIN_SHORTENING))
+
+
+def mate_in(move: MoveReport) -> int | None:
+    """Return the plies to a move's proven mate, negative if the mover is mated, or None without proof.
+
+    A proof by the mate search at a leaf has no known length: it counts as one ply.
+    """
+    if move.mate is not None or move.proven == 0:
+        return move.mate
+    length = len(move.pv)
+    # The winner makes the last move, which decides whether the plies are odd or even.
+    return length | 1 if move.proven > 0 else -(length + length % 2)
+
+
+class MateAdviser(Adviser):
+    """The mates of one position: a search for one beside the search, and the ends of lines that lead to one."""
+
+    def __init__(
+        self,
+        search: MateSearch,
+        rest: MateSearch,
+        root: ShogiGame,
+        moves: Collection[int] | None,
+        plies: int,
+        nodes: int,
+    ) -> None:
+        """Prepare for a position.
+
+        Args:
+            search: the search beside the search.
+            rest: finds the ends of lines.
+            root: the position.
+            moves: the allowed first moves; None: all.
+            plies: length of mates that the search beside it looks for; 0: none.
+            nodes: see `MateSearch.start`.
+        """
+        self._search, self._rest, self._root = search, rest, root
+        self._moves, self._plies, self._nodes = moves, plies, nodes
+        self._checked: tuple[int, ...] = ()
+        self._is_playable = False  # whether the game lets `_checked` be played
+        self._whole: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def start(self) -> None:
+        if self._plies:
+            self._search.start(self._root.position, max_ply=self._plies, nodes=self._nodes, moves=self._moves)
+
+    def stop(self) -> None:
+        self._search.stop()
+
+    @property
+    def line(self) -> tuple[int, ...]:
+        """The mate found so far. A mate that the game would end before is ignored."""
+        line = self._search.answer.moves if self._plies else ()
+        if line != self._checked:
+            self._checked, self._is_playable = line, can_be_played(self._root, line)
+        return line if self._is_playable else ()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a playable mate is found and the search for a shorter one has ended."""
+        return not self._search.is_running and bool(self.line)
+
+    def annotate(self, report: SearchReport) -> SearchReport:
+        """Return a report with mate lengths and whole mates; the mate search's line comes first."""
+        moves, line = [self._with_mate(move) for move in report.moves], self.line
+        if line:
+            mate = MoveReport(line[0], winrate=1.0, pv=line, mate=len(line))
+            moves = [mate, *(move for move in moves if move.move != line[0])]
+        return replace(report, moves=tuple(moves))
+
+    def _with_mate(self, move: MoveReport) -> MoveReport:
+        """Return a report with the mate's length, and with all its moves if a search finds the missing ones."""
+        mate = mate_in(move)
+        if mate is None or mate == 0 or move.bound or len(move.pv) >= abs(mate):
+            return replace(move, mate=mate)
+        if (line := self._whole.get(move.pv)) is None:
+            # A tree knows a mate at the end of a line, but not its length.
+            plies = abs(mate) + (LEAF_MATE if move.mate is None else 0)
+            line = self._whole[move.pv] = whole_mate(self._root, move.pv, plies, self._rest)
+        if not line:
+            return replace(move, mate=mate)
+        return replace(move, mate=len(line) if mate > 0 else -len(line), pv=line)

@@ -15,23 +15,23 @@ from yomi.engine.default_network import alpha_beta_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.options import Options
-from yomi.engine.players.player import Player, Turn
-from yomi.engine.players.request import Decision, LoadingError, Request
+from yomi.engine.players.player import Player
+from yomi.engine.players.request import Decision, LoadingError, Request, Turn
 from yomi.engine.players.setup import tuned
-from yomi.engine.players.time_management import PATIENCE, POLL, Lateness, end_search
+from yomi.engine.players.time_management import PATIENCE, POLL, Lateness, end_search, watch
 from yomi.engine.records import winrate_of
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits, MoveReport, PositionSearch, SearchReport
+from yomi.engine.search.base import PositionSearch
+from yomi.engine.search.types import Limits, MoveReport, RootMoves, SearchReport, SearchSettings
 from yomi.engine.shogi.book import Book, BookError
 from yomi.engine.shogi.book import choose as choose_from_book
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.players.mate import MateAnswer, MateSearch, can_be_played, whole_mate
+from yomi.engine.shogi.players.mate import MateAdviser, MateAnswer, MateSearch
 from yomi.engine.shogi.players.setup import (
     LOADED,
     NetworkDefaults,
-    alpha_beta_search,
     make_book,
     make_queue,
+    named_search,
     search_settings,
     spec_for,
 )
@@ -42,7 +42,6 @@ from yomi.nets.dlshogi.network import SIDE
 log = logging.getLogger("yomi.shogi")
 
 MATE_NODES = 10**9  # positions of `go mate`; its time ends it long before
-LEAF_MATE = 8  # plies of a mate that a tree has found at a leaf, beyond the least
 
 
 class BookLoadingError(LoadingError):
@@ -56,11 +55,6 @@ class ShogiPlayer(Player[ShogiGame]):
         self._book: Book | None = None
         self._mate = MateSearch()
         self._rest = MateSearch(2**20)
-        self._whole_mates: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._seeks_mate = False
-        self._mate_root = ShogiGame()
-        self._checked_line: tuple[int, ...] = ()
-        self._is_playable = False  # whether `_checked_line` can be played from `_mate_root`
         self._rules: object = None
         self._delay = Lateness()  # time that the clock loses between two moves besides that measured here
         self._reported = 0.0  # delay of the last message
@@ -104,8 +98,8 @@ class ShogiPlayer(Player[ShogiGame]):
                     break
         finally:
             request.on_change = None
-            answer = self._mate.stop()
-        return answer
+            self._mate.stop()
+        return self._mate.answer
 
     # -- loading ---------------------------------------------------------------------------------------------------
 
@@ -113,7 +107,8 @@ class ShogiPlayer(Player[ShogiGame]):
         return alpha_beta_file(self.options, "shogi"), *(self.options.get(name) for name in LOADED)
 
     def _make_search(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> PositionSearch:
-        return alpha_beta_search(spec, queue, settings) or super()._make_search(spec, queue, settings)
+        make = named_search(self.options.search_engine, queue.evaluator) or super()._make_search
+        return make(spec, queue, settings)
 
     def _load(self, game: ShogiGame) -> PositionSearch:
         # Search and mate search are made once, so that nothing is compiled while a clock runs.
@@ -169,9 +164,14 @@ class ShogiPlayer(Player[ShogiGame]):
     def _restrict(self, turn: Turn[ShogiGame], schedule: Budget | None) -> None:
         moves = turn.root.searched_moves()
         allowed = _allowed(turn.request, moves)
-        turn.avoid, turn.allow = (), allowed if len(allowed) < len(moves) else None
+        turn.moves = RootMoves(allowed if len(allowed) < len(moves) else None, noise=turn.moves.noise)
         if len(moves) == 1 and not turn.request.infinite:
             turn.forced = moves[0]
+        plies = turn.options.root_mate_search if schedule and turn.forced is None else 0
+        if turn.root.entering_king == "try":
+            plies = min(plies, 1)  # in a longer mate the king may escape by a try
+        limits = plies, turn.options.root_mate_nodes
+        turn.adviser = MateAdviser(self._mate, self._rest, turn.root, turn.moves.allow, *limits)
 
     # -- decisions without a search --------------------------------------------------------------------------------
 
@@ -230,13 +230,13 @@ class ShogiPlayer(Player[ShogiGame]):
         before.undo()
         self._search.set_position(before, keep_tree=request.keep_tree)
         try:
-            self._start(replace(turn, avoid=(), allow=None), Limits(visits=turn.options.visits))
+            self._start(replace(turn, moves=RootMoves(noise=turn.moves.noise)), Limits(visits=turn.options.visits))
         except Exception as error:  # what an evaluator raised; the position itself is tried all the same
             log.error("no pondering: %s", error, exc_info=not isinstance(error, EvaluatorError))
         request.on_change = self._search.interrupt
         if not request.is_pondering:
             self._search.interrupt()
-        self._lateness.note(self._watch(turn, Budget, below))
+        self._lateness.note(watch(self._search, turn, Budget, below))
         while not request.is_stopped and request.is_pondering:  # the tree is full, or the evaluator has failed
             request.wait(1.0)
         request.on_change = None
@@ -249,60 +249,6 @@ class ShogiPlayer(Player[ShogiGame]):
             return None
         line = report.moves[0].pv if report.moves else (allowed[0],)
         return Decision(line[0], ponder=line[1] if len(line) > 1 else None, report=report)
-
-    # -- the mate beside the search --------------------------------------------------------------------------------
-
-    def end_background(self) -> None:
-        super().end_background()
-        self._seeks_mate = False
-
-    def _start_mate_search(self, turn: Turn[ShogiGame]) -> None:
-        root, plies = turn.root, turn.options.root_mate_search
-        if root.entering_king == "try":
-            plies = min(plies, 1)  # in a longer mate the king may escape by a try
-        self._seeks_mate = plies > 0 and turn.forced is None
-        self._mate_root, self._checked_line, self._is_playable = root, (), False
-        self._whole_mates.clear()
-        if self._seeks_mate:
-            self._mate.start(root.position, max_ply=plies, nodes=turn.options.root_mate_nodes, moves=turn.allow)
-
-    def _stop_mate_search(self) -> None:
-        self._mate.stop()
-
-    def _mate_line(self) -> tuple[int, ...]:
-        """Return the mate found so far. A mate that the game would end before is ignored."""
-        line = self._mate.answer.moves if self._seeks_mate else ()
-        if line != self._checked_line:
-            self._checked_line, self._is_playable = line, can_be_played(self._mate_root, line)
-        return line if self._is_playable else ()
-
-    def _mate_ends_search(self, request: Request[ShogiGame]) -> bool:
-        """Whether a playable mate is found and the search for a shorter one has ended."""
-        if request.infinite or request.is_pondering or self._mate.is_running:
-            return False
-        return bool(self._mate_line())
-
-    def _annotate(self, report: SearchReport) -> SearchReport:
-        """Return a report with mate lengths and whole mates; the mate search's line comes first."""
-        moves = [self._whole_mate(move) for move in report.moves]
-        line = self._mate_line()
-        if line:
-            mate = MoveReport(line[0], winrate=1.0, pv=line, mate=len(line))
-            moves = [mate, *(move for move in moves if move.move != line[0])]
-        return replace(report, moves=tuple(moves))
-
-    def _whole_mate(self, move: MoveReport) -> MoveReport:
-        """Return a report with the mate's length, and with all its moves if a search finds the missing ones."""
-        mate = mate_in(move)
-        if mate is None or mate == 0 or move.bound or len(move.pv) >= abs(mate):
-            return replace(move, mate=mate)
-        if (line := self._whole_mates.get(move.pv)) is None:
-            # A tree knows a mate at the end of a line, but not its length.
-            plies = abs(mate) + (LEAF_MATE if move.mate is None else 0)
-            line = self._whole_mates[move.pv] = whole_mate(self._mate_root, move.pv, plies, self._rest)
-        if not line:
-            return replace(move, mate=mate)
-        return replace(move, mate=len(line) if mate > 0 else -len(line), pv=line)
 
     # -- time and choice -------------------------------------------------------------------------------------------
 
@@ -317,8 +263,8 @@ class ShogiPlayer(Player[ShogiGame]):
         return max(0.0, self._delay.expected - options.lag)
 
     def _fallback_move(self, turn: Turn[ShogiGame]) -> int:
-        move = self._search.best_prior()
-        allowed = turn.root.searched_moves() if turn.allow is None else list(turn.allow)
+        move = self._search.first_move()
+        allowed = turn.moves.of(turn.root.searched_moves())
         return move if move in allowed else allowed[0]
 
 
@@ -337,18 +283,6 @@ def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchRep
     side, deepest = opponent(report.side_to_move), max(0, report.deepest - 1)
     ours = replace(report, side_to_move=side, visits=found.visits, winrate=winrate, utility=-found.utility)
     return replace(ours, proven=-found.proven, moves=moves, deepest=deepest)
-
-
-def mate_in(move: MoveReport) -> int | None:
-    """Return the plies to a move's proven mate, negative if the mover is mated, or None without proof.
-
-    A proof by the mate search at a leaf has no known length: it counts as one ply.
-    """
-    if move.mate is not None or move.proven == 0:
-        return move.mate
-    length = len(move.pv)
-    # The winner makes the last move, which decides whether the plies are odd or even.
-    return length | 1 if move.proven > 0 else -(length + length % 2)
 
 
 # -- time control ------------------------------------------------------------------------------------------------------
@@ -393,9 +327,7 @@ def find_budget(
         if increment > 0:  # the reserve for lag is at most a third of the main time
             reserve = min(reserve, left / 3 + lag)
         spare = max(left - reserve - lateness, 0.0)
-    soft = min(spare / moves + period, last)
-    hard = min(max(3 * spare / moves + period, soft), last)
-    return Budget(soft, hard)
+    return Budget.shared(spare, moves, period, last)
 
 
 def time_left(clock: Clock, lag: float, margin: float, lateness: float, excess: float = 0.0) -> float:

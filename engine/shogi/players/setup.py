@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from yomi.engine.default_network import network_file
-from yomi.engine.evaluators.base import Evaluator
+from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.devices import Device
 from yomi.engine.evaluators.network import FileEvaluator, network_in
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, Options, Value, rows_for
 from yomi.engine.players.setup import EvaluatorFactory, common_settings
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.shogi.alphabeta import AlphaBetaSearch
+from yomi.engine.search.alphabeta import AlphaBetaSearch
+from yomi.engine.search.base import PositionSearch
+from yomi.engine.search.types import SearchSettings
 from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS, MaterialEvaluator, Nnue
@@ -26,6 +28,7 @@ from yomi.native.shogi.planes import write_bits, write_planes
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import GameSpec
 from yomi.nets.dlshogi.network import SIDE, read_settings
+from yomi.nets.user_files import find_function, is_in_file
 
 log = logging.getLogger("yomi.shogi")
 
@@ -50,11 +53,15 @@ def make_queue(options: Options) -> EvaluationQueue:
     return FACTORY.make_queue(options, SIDE, ShogiGame, finish)
 
 
-def alpha_beta_search(spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> AlphaBetaSearch | None:
-    """Return an alpha-beta search if the evaluator is an NNUE evaluation, otherwise None."""
-    evaluator = queue.evaluator
-    if isinstance(evaluator, FileEvaluator) and isinstance(evaluator.format, Nnue):
-        return AlphaBetaSearch(spec, queue, settings, evaluator.format)
+def named_search(name: str, evaluator: Evaluator) -> Callable[..., PositionSearch] | None:
+    """Return the class of the option `search_engine`, or None for a tree. Raises EvaluatorError without NNUE."""
+    if is_in_file(name):
+        own: Callable[..., PositionSearch] = find_function(name)
+        return own
+    if name != "tree" and isinstance(evaluator, FileEvaluator) and isinstance(evaluator.format, Nnue):
+        return partial(AlphaBetaSearch, network=evaluator.format.network)
+    if name == "alphabeta":
+        raise EvaluatorError(f"{evaluator.description}: no NNUE evaluation, expected one for search_engine alphabeta")
     return None
 
 

@@ -21,7 +21,7 @@ from yomi.settings import number
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchSettings
 
 
 class OthelloRecorder:

@@ -11,10 +11,10 @@ from tests.games.othello.kernels import POSITION_DTYPE, evaluate_by_rollouts, ot
 from tests.games.othello.network import FORMATS
 from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, lag_reserve
 from yomi.engine.options import rows_for
-from yomi.engine.players.player import Player, Turn
-from yomi.engine.players.request import Decision
+from yomi.engine.players.player import Player
+from yomi.engine.players.request import Decision, Turn
 from yomi.engine.players.setup import EvaluatorFactory, common_settings, tuned
-from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchSettings
 from yomi.native.spec import Inputs
 
 if TYPE_CHECKING:
@@ -104,5 +104,5 @@ class OthelloPlayer(Player[OthelloGame]):
             turn.forced = moves[0]
 
     def _fallback_move(self, turn: Turn[OthelloGame]) -> int:
-        move = self._search.best_prior()
+        move = self._search.first_move()
         return turn.root.legal_moves()[0] if move is None else move

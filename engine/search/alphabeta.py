@@ -1,4 +1,4 @@
-"""Alpha-beta search with an NNUE evaluation, with the methods of a tree search (`yomi.engine.search.search.Search`).
+"""Alpha-beta search with an NNUE evaluation.
 
 Threads search the same position and share a transposition table (lazy SMP). Start reading at `_Worker.deepen`.
 """
@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import math
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.search.types import Limits, MoveReport, Root, SearchReport
+from yomi.engine.search.base import PositionSearch, Root
+from yomi.engine.search.types import Limits, MoveReport, RootMoves, SearchReport
 from yomi.native.alphabeta import thread as layout
 from yomi.native.alphabeta.node import INFINITE, MATE, VALUE_SCALE, WON
 from yomi.native.alphabeta.root import begin_search, search_root
@@ -25,9 +26,8 @@ from yomi.native.alphabeta.thread import make_thread
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.settings import SearchSettings
-    from yomi.engine.shogi.game import ShogiGame
-    from yomi.engine.shogi.networks import Nnue
+    from yomi.engine.search.types import SearchSettings
+    from yomi.native.alphabeta.nnue import NnueNetwork
     from yomi.native.bound_kernels import Calls
     from yomi.native.spec import GameSpec
 
@@ -38,56 +38,37 @@ CLEARING_THREADS = 4
 SPREAD_DEPTHS = 4  # depths whose values measure how steady a search is
 
 
-class AlphaBetaSearch:
-    """One transposition table and the threads that use it. Only `report` and `interrupt` are thread-safe."""
+class AlphaBetaSearch(PositionSearch):
+    """One transposition table and the threads that use it."""
 
-    def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, nnue: Nnue) -> None:
+    def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, network: NnueNetwork) -> None:
         """Allocate the table of `settings.memory` bytes. Nothing runs before `start`."""
-        self.spec, self.queue, self.settings = spec, queue, settings
-        self.batch_rows = queue.evaluator.batch_size
-        self.latency = 0.0  # the kernels look for the end after every node
+        super().__init__(spec, queue, settings)
         self._table = make_table(settings.memory)
         self._is_used = False  # whether the table or the statistics may contain anything
         self._stop = np.zeros(1, np.int64)
         self._lock = threading.Lock()  # held while `_generation` and `_stop` change together
-        self._workers = [_Worker(nnue, self._stop, number) for number in range(settings.workers)]
-        self._game: ShogiGame | None = None
-        self._root: Root | None = None
+        self._workers = [_Worker(network, self._stop, number) for number in range(settings.workers)]
+        self._game: Any = None
         self._generation = 0
-        self._threads: list[threading.Thread] = []
         self._timer: threading.Timer | None = None
-        self._start_time = self._end_time = time.perf_counter()
-        self._error: Exception | None = None
-        self._finished = threading.Event()
-        self._finished.set()
-
-    def configure(self, settings: SearchSettings) -> None:
-        """End the search and apply new settings. Memory and workers stay. Errors: see `stop`."""
-        self.stop()
-        self.settings = settings
-
-    @property
-    def is_running(self) -> bool:
-        return not self._finished.is_set()
 
     @property
     def evaluations(self) -> int:
         """Nodes since the search started."""
         return sum(worker.nodes for worker in self._workers)
 
-    playouts = moves_made = root_visits = evaluations
-
-    def set_position(self, game: ShogiGame, *, keep_tree: bool = True, hide_history: bool = False) -> None:
+    def set_position(self, game: Any, *, keep_tree: bool = True, hide_history: bool = False) -> None:
         """Make `game` the root. `keep_tree`: use the table of earlier searches, unless they had other rules."""
         self.stop()
-        root = Root(game.search_key, tuple(game.moves), game.side_to_move)
-        if not keep_tree or (self._root is not None and self._root.key != root.key):
-            self.clear_cache()
-        self._game, self._root = game.copy(), root
+        root = Root.of(game)
+        if not keep_tree or (self._position is not None and self._position.key != root.key):
+            self._clear_table()
+        self._game, self._position = game.copy(), root
         for worker in self._workers:
             worker.forget()
 
-    def clear_cache(self) -> None:
+    def _clear_table(self) -> None:
         """Empty the table in place: the pages of a new one would come from the system while the next search runs."""
         if self._is_used:
             self._write_zeros()
@@ -95,7 +76,7 @@ class AlphaBetaSearch:
     def clear(self) -> None:
         """Drop position, table and statistics."""
         self.stop()
-        self._game = self._root = None
+        self._game = self._position = None
         for worker in self._workers:
             worker.forget()
         if self._is_used:
@@ -112,79 +93,37 @@ class AlphaBetaSearch:
         with ThreadPoolExecutor(len(self._workers)) as pool:  # each has 80 MB
             list(pool.map(_Worker.clear, self._workers))
 
-    def start(
-        self,
-        limits: Limits,
-        *,
-        avoid: Sequence[int] = (),
-        allow: Sequence[int] | None = None,
-        prune: Sequence[int] = (),
-        noise: bool = False,
-    ) -> None:
-        """Start the threads on the current position, and return. Visits and playouts are limits of the nodes.
-
-        Args:
-            limits: end the search.
-            avoid: root moves that are not searched.
-            allow: the only root moves that are searched; None: all.
-            prune: further root moves that are not searched.
-            noise: has no meaning here.
-        """
-        self.stop()
+    def _begin(self, limits: Limits, moves: RootMoves) -> Sequence[Callable[[], None]]:
+        """Prepare a search. Visits and playouts are limits of the nodes; the kernels look for the end after each."""
         game = self._game
         assert game is not None, "set_position comes first"
-        banned = {*avoid, *prune}
-        moves = [move for move in game.searched_moves() if move not in banned and (allow is None or move in allow)]
+        searched = moves.of(game.searched_moves())
         nodes = min((limit for limit in (limits.visits, limits.playouts) if limit is not None), default=MAX_NODES)
         with self._lock:
             self._generation = (self._generation + 1) % GENERATIONS
             self._stop[0] = 0
         self._is_used = True
-        self._error = None
-        self._start_time = time.perf_counter()
-        self._finished.clear()
         for worker in self._workers:
-            worker.prepare(self._table, game, moves, max(1, nodes // len(self._workers)), self._generation)
+            worker.prepare(self._table, game, searched, max(1, nodes // len(self._workers)), self._generation)
         how = self.settings.best_moves, min(limits.depth or DEPTHS, DEPTHS)
-        self._threads = [
-            threading.Thread(target=self._run, args=(worker, *how), name=f"search-{number}", daemon=True)
-            for number, worker in enumerate(self._workers)
-        ]
-        for thread in self._threads:
-            thread.start()
         if limits.seconds is not None:
             self._timer = threading.Timer(limits.seconds, self._end_by_time, [self._generation])
             self._timer.daemon = True
             self._timer.start()
+        return [partial(self._deepen, worker, *how) for worker in self._workers]
 
-    def _run(self, worker: _Worker, best_moves: int, depth: int) -> None:
-        try:
-            worker.deepen(best_moves, depth)
-        except Exception as error:  # raised again by stop()
-            self._error = error
-        finally:
-            if worker is self._workers[0]:  # the others go on for no longer than the first
-                self._stop[0] = 1
-                self._end_time = time.perf_counter()
-                self._finished.set()
+    def _deepen(self, worker: _Worker, best_moves: int, depth: int) -> None:
+        worker.deepen(best_moves, depth)
+        if worker is self._workers[0]:  # the others go on for no longer than the first
+            self._request_end()
 
-    def stop(self) -> None:
-        """End the search, and return when all threads are quiet. Raises an error of a thread, once."""
+    def _request_end(self) -> None:
         self._stop[0] = 1
+
+    def _end(self, *, has_failed: bool) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join()
-        self._threads = []
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-
-    def interrupt(self) -> None:
-        """Ask the search to end as soon as it has a move, without waiting. Thread-safe."""
-        self._stop[0] = 1
 
     def _end_by_time(self, generation: int) -> None:
         """End the search of a generation, but no later one: its timer may fire while the next search starts."""
@@ -192,30 +131,10 @@ class AlphaBetaSearch:
             if generation == self._generation:
                 self.interrupt()
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the search has ended; False after `timeout` seconds."""
-        return self._finished.wait(timeout)
-
-    def run(
-        self,
-        limits: Limits,
-        *,
-        avoid: Sequence[int] = (),
-        allow: Sequence[int] | None = None,
-        prune: Sequence[int] = (),
-        noise: bool = False,
-    ) -> SearchReport:
-        self.start(limits, avoid=avoid, allow=allow, prune=prune, noise=noise)
-        self.wait()
-        self.stop()
-        return self.report()
-
     def report(self, *, pv_length: int = 60) -> SearchReport:
-        """Report the current or last search; empty without a position. Thread-safe."""
-        root, first = self._root, self._workers[0]
+        root, first = self._position, self._workers[0]
         if root is None:
             return SearchReport()
-        seconds = (time.perf_counter() if self.is_running else self._end_time) - self._start_time
         lines, nodes = first.found, self.evaluations
         moves = tuple(line.report(order, pv_length) for order, line in enumerate(lines))
         best = moves[0] if moves else MoveReport(0)
@@ -225,7 +144,7 @@ class AlphaBetaSearch:
             nodes,
             nodes,
             nodes,
-            seconds,
+            self.seconds,
             best.winrate,
             best.utility,
             moves=moves,
@@ -237,20 +156,11 @@ class AlphaBetaSearch:
             weight=float(nodes),
         )
 
-    def is_banned(self, move: int) -> bool:
-        """Whether the last search omitted this root move."""
-        return move not in self._workers[0].moves
-
-    def priors(self) -> dict[int, float]:
-        """Return an empty dict: an evaluation has no priors."""
-        return {}
-
-    def best_prior(self) -> int | None:
-        """Return the first allowed move in the order of the search, or None."""
+    def first_move(self) -> int | None:
         return next(iter(self._workers[0].moves), None)
 
-    def time_batches(self) -> None:
-        """Write zeros to all memory: the system provides it now, and not while a clock runs. There are no batches."""
+    def rehearse(self) -> None:
+        """Write zeros to all memory: the system provides it now, and not while a clock runs."""
         self.stop()
         self._write_zeros()
         self._clear_statistics()
@@ -306,9 +216,9 @@ class _Line(NamedTuple):
 class _Worker:
     """A thread's working memory, and its search by increasing depth."""
 
-    def __init__(self, nnue: Nnue, stop: Any, number: int) -> None:
-        self._network, self._number = nnue.network, number
-        self._data = make_thread(nnue.network, stop)
+    def __init__(self, network: NnueNetwork, stop: Any, number: int) -> None:
+        self._network, self._number = network, number
+        self._data = make_thread(network, stop)
         self._counters = self._data.counters
         self._calls: tuple[Calls, Calls] | None = None
         self.moves: tuple[int, ...] = ()
@@ -336,7 +246,7 @@ class _Worker:
     def deepest(self) -> int:
         return int(self._counters[layout.DEEPEST])
 
-    def prepare(self, table: Any, game: ShogiGame, moves: Sequence[int], nodes: int, generation: int) -> None:
+    def prepare(self, table: Any, game: Any, moves: Sequence[int], nodes: int, generation: int) -> None:
         data, counters = self._data, self._counters
         self.forget()
         if self._calls is None:

@@ -1,0 +1,235 @@
+"""The interface of all searches: a position, threads that search it, and a report at any time.
+
+`yomi.engine.search.search.Search` searches a tree, `yomi.engine.search.alphabeta.AlphaBetaSearch` by alpha-beta.
+"""
+
+from __future__ import annotations
+
+import abc
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from yomi.engine.color import opponent
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.search.types import ALL_MOVES, Limits, RootMoves, SearchReport
+
+if TYPE_CHECKING:
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.search.types import SearchSettings
+    from yomi.native.spec import GameSpec
+
+# seconds until an interrupted search counts as hanging; large networks need some for a batch on a CPU
+SEARCH_HANG = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Identity of a searched position."""
+
+    key: object
+    moves: tuple[tuple[int, int], ...]
+    side_to_move: int
+
+    @classmethod
+    def of(cls, game: Any) -> Root:
+        return cls(game.search_key, tuple(game.moves), int(game.position["side_to_move"]))
+
+    def line_to(self, other: Root) -> list[int] | None:
+        """Return the moves that lead from this root to `other`. Return None if there are no such moves.
+
+        The sides must alternate: a side that moves twice in a row also gives None.
+        """
+        count = len(self.moves)
+        if self.key != other.key or other.moves[:count] != self.moves:
+            return None
+        side = self.side_to_move
+        line = []
+        for color, move in other.moves[count:]:
+            if color != side:
+                return None
+            line.append(move)
+            side = opponent(side)
+        return line if side == other.side_to_move else None
+
+
+class SearchThreads(abc.ABC):
+    """The threads of one search at a time."""
+
+    thread_name = "search"  # a number follows
+
+    def __init__(self) -> None:
+        self._threads: list[threading.Thread] = []
+        self._running = 0
+        self._count_lock = threading.Lock()
+        self._error: Exception | None = None
+        self._finished = threading.Event()
+        self._finished.set()
+        self._start_time = self._end_time = time.perf_counter()
+
+    @property
+    @abc.abstractmethod
+    def description(self) -> str:
+        """Name in messages."""
+
+    @property
+    def is_running(self) -> bool:
+        return not self._finished.is_set()
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the current or last search."""
+        return (time.perf_counter() if self.is_running else self._end_time) - self._start_time
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the search has ended; False after `timeout` seconds."""
+        return self._finished.wait(timeout)
+
+    def stop(self) -> None:
+        """End the search, and return when all threads are quiet: after one evaluation at most.
+
+        Raises:
+            EvaluatorError: an evaluation does not end. The search can be used again once it has ended.
+            Exception: an evaluator or a thread failed during the search. Raised once.
+        """
+        self._request_end()
+        end = time.monotonic() + SEARCH_HANG
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, end - time.monotonic()))
+                if thread.is_alive():
+                    name = self.description
+                    raise EvaluatorError(f"{name} has not answered for {SEARCH_HANG:g} s: expected the end of a batch")
+        had_threads, self._threads = bool(self._threads), []
+        error, self._error = self._error, None
+        if had_threads:
+            self._end(has_failed=error is not None)
+        if error is not None:
+            raise error
+
+    def _start_threads(self, works: Sequence[Callable[[], None]]) -> None:
+        """Start a thread for each work. The search has ended once all of them have."""
+        self._running = len(works)
+        self._threads = [
+            threading.Thread(target=self._run, args=(work,), name=f"{self.thread_name}-{number}", daemon=True)
+            for number, work in enumerate(works)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:  # raised again by stop()
+            self._error = error
+            self._request_end()
+        with self._count_lock:
+            self._running -= 1
+            is_last = not self._running
+        if is_last:
+            self._end_time = time.perf_counter()
+            self._finished.set()
+
+    @abc.abstractmethod
+    def _request_end(self) -> None:
+        """Ask the threads to end now. Thread-safe."""
+
+    def _end(self, *, has_failed: bool) -> None:  # noqa: B027  # a search may have nothing to clean up
+        """Clean up after a search. All threads are quiet."""
+
+
+class PositionSearch(SearchThreads):
+    """Searches one position at a time, in threads. Only `report` and `interrupt` are thread-safe."""
+
+    latency = 0.0  # seconds: how late a search may end
+
+    def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> None:
+        """Nothing runs before `start`."""
+        super().__init__()
+        self.spec, self.queue, self.settings = spec, queue, settings
+        self._position: Root | None = None
+
+    @property
+    def description(self) -> str:
+        return self.queue.evaluator.description
+
+    @property
+    def batch_rows(self) -> int:
+        """Rows of the evaluator's batches."""
+        return max(self.settings.rows_per_leaf, self.queue.evaluator.batch_size)
+
+    def start(self, limits: Limits, moves: RootMoves = ALL_MOVES) -> None:
+        """Search the current position in threads, and return at once. Errors: see `stop`."""
+        self.stop()
+        assert self._position is not None, "set_position comes first"
+        self._start_time = time.perf_counter()
+        works = self._begin(limits, moves)
+        self._finished.clear()
+        self._start_threads(works)
+
+    def run(self, limits: Limits, moves: RootMoves = ALL_MOVES) -> SearchReport:
+        """Search the current position to the limits. Errors: see `stop`."""
+        self.start(limits, moves)
+        self.wait()
+        self.stop()
+        return self.report()
+
+    # -- each search -----------------------------------------------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def evaluations(self) -> int:
+        """Positions evaluated since the search started."""
+
+    @property
+    def moves_made(self) -> int:
+        """Moves made on a board since the search started."""
+        return self.evaluations
+
+    def configure(self, settings: SearchSettings) -> None:
+        """End the search and apply new settings. Memory, workers, cache size and seed stay. Errors: see `stop`."""
+        self.stop()
+        self.settings = settings
+
+    @abc.abstractmethod
+    def set_position(self, game: Any, *, keep_tree: bool = True, hide_history: bool = False) -> None:
+        """End the search, and make `game` (a SearchableGame) the root: set `_position`.
+
+        Args:
+            game: the position and its moves.
+            keep_tree: use the results of earlier searches; otherwise the search keeps evaluations at most.
+            hide_history: the network sees an inner node of the tree differently now that it is the root.
+
+        Raises:
+            Exception: an evaluator failed.
+        """
+
+    @abc.abstractmethod
+    def clear(self) -> None:
+        """End the search, and drop the position and all results."""
+
+    def rehearse(self) -> None:
+        """Do everything that takes longer the first time, and measure `latency`. Results are dropped."""
+        self.stop()
+
+    def interrupt(self) -> None:
+        """Ask the search to end as soon as it has a move, without waiting. Thread-safe."""
+        self._request_end()
+
+    @abc.abstractmethod
+    def report(self, *, pv_length: int = 60) -> SearchReport:
+        """Report the current or last search; empty without a position. Thread-safe."""
+
+    def priors(self) -> dict[int, float]:
+        """Return the priors of the allowed moves; empty before the root is evaluated, or without a policy."""
+        return {}
+
+    @abc.abstractmethod
+    def first_move(self) -> int | None:
+        """Return the move to play if the search had no time at all; None if no move is known."""
+
+    @abc.abstractmethod
+    def _begin(self, limits: Limits, moves: RootMoves) -> Sequence[Callable[[], None]]:
+        """Prepare a search and return the work of each thread."""
