@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
@@ -123,24 +124,15 @@ def prove_contexts(number: int) -> list[dict[str, Any]]:
     Raises:
         Exception: the first failure of a thread.
     """
-    failures: list[Exception] = []
     barrier = threading.Barrier(THREADS)
 
-    def open_and_close() -> None:
-        try:
-            barrier.wait()
-            for _ in range(TIMES):
-                prove_unpacking(number, SIZES[0], "float32")
-        except Exception as error:
-            failures.append(error)
+    def open_and_close(_: int) -> None:
+        barrier.wait()
+        for _ in range(TIMES):
+            prove_unpacking(number, SIZES[0], "float32")
 
-    threads = [threading.Thread(target=open_and_close) for _ in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(open_and_close, range(THREADS)))
     return []
 
 

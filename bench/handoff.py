@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from yomi.engine.evaluators.base import Evaluator
 from yomi.engine.evaluators.workers import EvaluationWorkers
 from yomi.engine.search.search import Search
 from yomi.engine.search.types import Limits, SearchSettings
@@ -45,7 +46,7 @@ class SimulatedGpu:
             time.sleep(left)
 
 
-class SimulatedEvaluator:
+class SimulatedEvaluator(Evaluator):
     """An evaluator on a SimulatedGpu. Equal positions get equal outputs, drawn at random."""
 
     inputs = Inputs.BITS
@@ -65,10 +66,6 @@ class SimulatedEvaluator:
         np.take(self._logits, chosen, axis=0, out=batch.logits[:rows])
         batch.values[:rows] = 0.0
         batch.values[:rows, VALUE] = self._values[chosen]
-
-    def bind(self, batch: Batch) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def run(

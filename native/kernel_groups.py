@@ -9,8 +9,9 @@ import numpy as np
 from yomi.native.spec import Inputs
 
 if TYPE_CHECKING:
-    from yomi.native.game_calls import GameCalls
     from yomi.native.spec import GameSpec
+
+    Example = tuple[GameSpec, np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 # yomi.native.precompile runs the groups in processes. A kernel that Python calls is compiled with the code of all
 # kernels that it contains, so that groups do not depend on each other.
@@ -18,22 +19,39 @@ if TYPE_CHECKING:
 SIZE = 9  # Board size of the calls. One compilation serves all sizes.
 
 
-def _position() -> tuple["np.ndarray[tuple[int], np.dtype[np.void]]", "np.ndarray[tuple[int], np.dtype[np.uint64]]"]:
-    from yomi.native.go.board import POSITION_DTYPE, clear
-    from yomi.native.go.rules import MAX_HISTORY, begin
+def _go() -> "Example":
+    """Return an example of Go: its spec, two positions (the second is empty), and a history."""
+    from yomi.native.go.board import clear
+    from yomi.native.go.rules import begin
+    from yomi.native.go.spec import go_spec
 
-    positions = np.zeros(2, POSITION_DTYPE)
-    history = np.zeros(MAX_HISTORY, np.uint64)
+    spec = go_spec(SIZE)
+    positions, history = spec.positions(2), np.zeros(spec.max_history, np.uint64)
     clear(positions[0], SIZE, SIZE)
     begin(positions[0], history)
-    return positions, history
+    return spec, positions, history
+
+
+def _shogi() -> "Example":
+    """Return an example of shogi: its spec, a position twice, and its history."""
+    from yomi.native.shogi.position import set_position
+    from yomi.native.shogi.spec import shogi_spec
+
+    spec = shogi_spec()
+    positions, history = spec.positions(2), np.zeros(spec.max_history, np.uint64)
+    board = np.zeros(81, np.uint8)
+    board[[4 * 9 + 8, 4 * 9]] = 8, 24  # two kings are a position
+    board[[7 * 9 + 7, 7 * 9 + 1]] = 6, 22  # and rooks have moves
+    set_position(positions[0], history, board, np.ones((2, 7), np.uint8), 1, 0)
+    positions[1] = positions[0]
+    return spec, positions, history
 
 
 def compile_rules() -> None:
     from yomi.native.go import area, board, rules
     from yomi.native.go.scratch import SCRATCH_DTYPE
 
-    positions, history = _position()
+    _, positions, history = _go()
     pos = positions[0]
     move = 3 * int(pos["stride"]) + 3
     rules.legality(pos, history, move, 1)
@@ -89,16 +107,16 @@ def compile_tree() -> None:
     evaluation.evaluate(*position, *given, 0, 0, batch, rows, matrix, matrix, matrix)
 
 
-def _compile_board(spec: "GameSpec", position: Any, history: Any, inputs: Inputs) -> "GameCalls":
-    """Compile the calls of a game for an evaluator that reads `inputs`."""
+def _compile_board(example: "Example", *evaluators: Inputs) -> None:
+    """Compile a game's side of the search, for evaluators that read these inputs."""
     from yomi.native.game_calls import BoundBoard
     from yomi.native.tree.buffers import make_batch, make_board
 
-    root = spec.positions(1)
-    root[0] = position
-    board = BoundBoard(make_board(spec, root, history.copy()))
-    board.count_moves()
-    return board.with_batch(make_batch(spec, 1, inputs))[0]
+    spec, positions, history = example
+    for inputs in evaluators:
+        board = BoundBoard(make_board(spec, positions[:1].copy(), history.copy()))
+        board.count_moves()
+        board.with_batch(make_batch(spec, 1, inputs))
 
 
 def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
@@ -107,25 +125,16 @@ def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
 
     planes = np.zeros((2, *spec.planes_shape), np.float32)
     extras = np.zeros((2, *spec.extras_shape), np.float32)
-    encode_positions(positions[:2], history, np.zeros(1, spec.scratch_dtype), planes, extras)
+    encode_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
     moves = np.zeros((2, 1), np.uint16)
-    index_moves(positions[:2], moves, np.zeros(2, np.int64), moves)
-
-
-def compile_go_board() -> None:
-    from yomi.native.go.spec import go_spec
-
-    positions, history = _position()
-    _compile_board(go_spec(SIZE), positions[0], history, Inputs.NOTHING)
+    index_moves(positions, moves, np.zeros(2, np.int64), moves)
 
 
 def compile_go_planes() -> None:
     from yomi.native.go.outputs import decode, decode_rows
     from yomi.native.go.planes import symmetry_steps
-    from yomi.native.go.spec import go_spec
 
-    positions, history = _position()
-    _compile_board(go_spec(SIZE), positions[0], history, Inputs.NUMBERS)
+    _compile_board(_go(), Inputs.NUMBERS)
     area = SIZE * SIZE
     matrix = np.zeros((1, area + 1), np.float32)
     numbers = np.zeros(3, np.float32)
@@ -140,30 +149,22 @@ def compile_go_planes() -> None:
 def compile_go_inputs() -> None:
     from yomi.native.go.planes import policy_index, write_planes
     from yomi.native.go.scratch import SCRATCH_DTYPE
-    from yomi.native.go.spec import go_spec
 
-    positions, history = _position()
-    _compile_board(go_spec(SIZE), positions[0], history, Inputs.BITS | Inputs.POSITIONS)
+    _, positions, history = example = _go()
+    _compile_board(example, Inputs.BITS | Inputs.POSITIONS)
     spatial = np.zeros((22, SIZE, SIZE), np.float32)
     write_planes(positions[0], history, 0, np.zeros(1, SCRATCH_DTYPE)[0], spatial, np.zeros(19, np.float32))
     policy_index(SIZE, SIZE, 30, 0)
 
 
-def compile_go_learning() -> None:
-    from yomi.native.go.spec import go_spec
-
-    _compile_learning(go_spec(SIZE), *_position())
-
-
 def compile_rollouts() -> None:
     from yomi.native.go.rollout import rollout_ownership
     from yomi.native.go.rollout_evaluator import mix_rollouts, write_priors
-    from yomi.native.go.spec import go_spec
     from yomi.native.tree.buffers import make_batch
 
-    positions, _ = _position()
+    spec, positions, _ = _go()
     rng = np.ones(1, np.uint64)
-    batch = make_batch(go_spec(SIZE), 1, Inputs.POSITIONS)
+    batch = make_batch(spec, 1, Inputs.POSITIONS)
     batch.positions[0] = positions[0]
     owners = np.zeros((1, SIZE * SIZE), np.float32)
     whole = np.float32(1.0)
@@ -203,24 +204,12 @@ def compile_forward() -> None:
     )
 
 
-def _shogi_position() -> tuple[Any, Any]:
-    from yomi.native.shogi.position import MAX_HISTORY, POSITION_DTYPE, set_position
-
-    board = np.zeros(81, np.uint8)
-    board[[4 * 9 + 8, 4 * 9]] = 8, 24  # two kings are a position
-    board[[7 * 9 + 7, 7 * 9 + 1]] = 6, 22  # and rooks have moves
-    records = np.zeros(1, POSITION_DTYPE)
-    history = np.zeros(MAX_HISTORY, np.uint64)
-    set_position(records[0], history, board, np.ones((2, 7), np.uint8), 1, 0)
-    return records[0], history
-
-
 def compile_shogi_rules() -> None:
     from yomi.native.shogi import rules, waivers
     from yomi.native.shogi.position import MAX_MOVES
 
-    position, history = _shogi_position()
-    moves = np.zeros(MAX_MOVES, np.uint16)
+    _, positions, history = _shogi()
+    position, moves = positions[0], np.zeros(MAX_MOVES, np.uint16)
     rules.legal_moves(position, history, moves)
     waivers.searched_moves(position, history, moves)
     rules.is_legal(position, history, int(moves[0]))
@@ -232,41 +221,15 @@ def compile_shogi_rules() -> None:
     rules.play(position, history, int(moves[0]))
 
 
-def compile_shogi_board() -> None:
-    """Compile shogi's side of the search, with the input of its default network."""
-    from yomi.native.shogi.spec import shogi_spec
-
-    position, history = _shogi_position()
-    _compile_board(shogi_spec(), position, history, Inputs.POSITIONS)
-
-
-def compile_shogi_inputs() -> None:
-    from yomi.native.shogi.spec import shogi_spec
-
-    position, history = _shogi_position()
-    _compile_board(shogi_spec(), position, history, Inputs.NUMBERS)
-    _compile_board(shogi_spec(), position, history, Inputs.BITS)
-
-
-def compile_shogi_learning() -> None:
-    from yomi.native.shogi.spec import shogi_spec
-
-    position, history = _shogi_position()
-    positions = shogi_spec().positions(2)
-    positions[:] = position
-    _compile_learning(shogi_spec(), positions, history)
-
-
 def compile_material() -> None:
     from yomi.native.forward.entry import decode
     from yomi.native.shogi.effects import EFFECTS_DTYPE
     from yomi.native.shogi.material import evaluate_rows
-    from yomi.native.shogi.spec import shogi_spec
     from yomi.native.tree.buffers import make_batch
 
-    position, _ = _shogi_position()
-    batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
-    batch.positions[0] = position
+    spec, positions, _ = _shogi()
+    batch = make_batch(spec, 1, Inputs.POSITIONS)
+    batch.positions[0] = positions[0]
     evaluate_rows.bind(batch, np.zeros(1, EFFECTS_DTYPE)[0]).run(1)
     decode.bind(batch.logits, np.zeros((1, 1), np.float32), True, batch.logits, batch.values)
 
@@ -291,7 +254,7 @@ def compile_mate() -> None:
     from yomi.native.shogi.dfpn import MAX_PLY, make_solver, prove
 
     solver = make_solver(2**16)
-    solver.positions[0] = _shogi_position()[0]
+    solver.positions[0] = _shogi()[1][0]
     prove(solver, np.zeros(0, np.uint16), 1, 1, np.zeros(MAX_PLY + 1, np.uint16))
 
 
@@ -307,21 +270,21 @@ GROUPS: dict[str, Group] = {
     "tree-gather": Group(compile_gather, ("tree",), 8.0),
     "tree": Group(compile_tree, ("tree",), 6.0),
     "forward": Group(compile_forward, ("forward",), 8.0),
-    "go-board": Group(compile_go_board, ("go",), 4.0),
+    "go-board": Group(lambda: _compile_board(_go(), Inputs.NOTHING), ("go",), 4.0),
     "go-planes": Group(compile_go_planes, ("go",), 7.0),
     "go-rules": Group(compile_rules, ("go",), 4.0),
     "go-inputs": Group(compile_go_inputs, ("go",), 8.0),
     "go-rollouts": Group(compile_rollouts, ("go",), 4.0),
     "go-partial": Group(compile_partial, ("go",), 4.0),
-    "go-learning": Group(compile_go_learning, ("go", "datasets"), 5.0),
-    "shogi-board": Group(compile_shogi_board, ("shogi",), 4.0),
+    "go-learning": Group(lambda: _compile_learning(*_go()), ("go", "datasets"), 5.0),
+    "shogi-board": Group(lambda: _compile_board(_shogi(), Inputs.POSITIONS), ("shogi",), 4.0),
     "shogi-rules": Group(compile_shogi_rules, ("shogi",), 4.0),
     "shogi-sparse": Group(compile_sparse, ("shogi", "sparse"), 3.0),
     "shogi-mate": Group(compile_mate, ("shogi",), 4.0),
-    "shogi-inputs": Group(compile_shogi_inputs, ("shogi",), 4.0),
+    "shogi-inputs": Group(lambda: _compile_board(_shogi(), Inputs.NUMBERS, Inputs.BITS), ("shogi",), 4.0),
     "shogi-alphabeta": Group(compile_alphabeta, ("shogi", "alphabeta"), 12.0),
     "shogi-material": Group(compile_material, ("shogi", "forward"), 3.0),
-    "shogi-learning": Group(compile_shogi_learning, ("shogi", "datasets"), 3.0),
+    "shogi-learning": Group(lambda: _compile_learning(*_shogi()), ("shogi", "datasets"), 3.0),
 }
 # Groups by purpose: a game with its default network; other networks and evaluators; learning. The slowest come first.
 NAMES: dict[str, tuple[str, ...]] = {

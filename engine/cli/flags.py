@@ -115,12 +115,6 @@ def add_old_names(group: _ActionsContainer, action: argparse.Action, *flags: str
     )
 
 
-def add_sets(group: _ActionsContainer, of: str) -> None:
-    """Add `--set TABLE.KEY=VALUE`, which changes a key of a training configuration."""
-    text = f"change a key of the {of}, such as training.batch=256; repeatable"
-    group.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help=text)
-
-
 def add_task(group: _ActionsContainer, units: str) -> None:
     from yomi.engine.clusters.jobs import Task  # not above: every start of an engine would wait for it
 

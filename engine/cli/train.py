@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from yomi import __version__
-from yomi.engine.cli.flags import add_sets, add_value
+from yomi.engine.cli.flags import add_value
 from yomi.engine.cli.parser import CliError
 from yomi.engine.default_network import named_file
 from yomi.engine.machine import start_facts
@@ -46,7 +46,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_value(parser, "--steps", None, "N", "stop at this step; a later run continues", "never", low=1)
     add_value(parser, "--processes", 1, "N", "train with this many processes, one for each GPU", low=1)
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="override the device of the configuration")
-    add_sets(parser, "configuration")
+    text = "change a key of the configuration, such as training.batch=256; repeatable"
+    parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help=text)
     text = "continue although a file of the network, its start or its teacher has changed"
     parser.add_argument(ACCEPT, action="store_true", help=text)
     text = "test on this part of the data (default: test)"

@@ -43,7 +43,33 @@ def native_precision(asked: str) -> str:
     return asked
 
 
-class NativeBackend:
+class Backend(Protocol):
+    """Computes a network of layers. Subclasses are the three ways."""
+
+    name: str  # native kernels, onnxruntime, TensorRT
+    device: Device
+    precision: str  # fp32, int16, int8, bf16, fp16
+    batch_size: int  # fastest number of rows
+    takes_bits: bool  # whether inputs of zeros and ones are bits
+
+    def run(self, inputs: Sequence[Array]) -> Iterator[tuple[slice, list[Array]]]:
+        """Yield the outputs for all rows of the inputs in parts, each valid until the next.
+
+        Several threads may call at the same time, but on a GPU only the thread that made the backend.
+        """
+
+    def bind(self, inputs: Sequence[FloatArray]) -> tuple[Calls, list[FloatArray]] | None:
+        """Return calls that evaluate the first rows of `inputs` without Python, and the output arrays.
+
+        Return None if this backend has no such calls: use `run`.
+        """
+        return None
+
+    def close(self) -> None:
+        """Release the device. No method may be called afterwards."""
+
+
+class NativeBackend(Backend):
     """One program that all calling threads share. Each call computes in its own thread."""
 
     name = f"native kernels, vectors of {WIDTH}"
@@ -83,7 +109,7 @@ class NativeBackend:
         self._idle.clear()
 
 
-class OnnxBackend:
+class OnnxBackend(Backend):
     """One session of onnxruntime on the processor, shared by all calling threads."""
 
     name = "onnxruntime"
@@ -117,8 +143,6 @@ class OnnxBackend:
             except Exception as error:  # onnxruntime raises its own kinds, all below Exception
                 raise EvaluatorError(f"{form.info.source_file}: onnxruntime: {first_line(error)}") from error
             yield part, [output[: part.stop - begin] for output in outputs]
-
-    def bind(self, inputs: Sequence[Array]) -> None: ...
 
     def close(self) -> None:
         self._session = None
@@ -162,7 +186,7 @@ def open_engine(
     return GpuSession(variant_file(path, variant), device, rows, outputs, half=variant.half, fixed=fixed)
 
 
-class GpuBackend:
+class GpuBackend(Backend):
     """A network on a GPU, used only in the thread that made it.
 
     Zeros and ones are sent as bits if the device takes them.
@@ -204,8 +228,6 @@ class GpuBackend:
             for feed, array in zip(self._feeds, inputs, strict=False):
                 fill(self._engine, feed.name, array[part])
             yield part, self._engine.run(part.stop - begin)
-
-    def bind(self, inputs: Sequence[Array]) -> None: ...
 
     def close(self) -> None:
         self._engine.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -19,6 +21,13 @@ if TYPE_CHECKING:
 
 # set when nobody needs the thread's new evaluator any more; builds that take minutes check it
 stop_making: ContextVar[threading.Event] = ContextVar("stop_making", default=threading.Event())  # noqa: B039
+
+
+def _print(line: str) -> None:
+    print(f"yomi: {line}", file=sys.stderr, flush=True)  # protocols own stdout
+
+
+notices: ContextVar[Callable[[str], None]] = ContextVar("notices", default=_print)  # receives lines for the user
 
 LOG_ERRORS = 3  # level of onnxruntime's messages: errors and worse
 

@@ -53,10 +53,6 @@ class Gpu:
     has_half: bool = True  # whether it computes in float16
 
 
-def _no_options(path: Path, sizes: Sequence[int], half: bool) -> dict[str, str]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of device: a row of KINDS."""
@@ -68,11 +64,10 @@ class Kind:
     backends: tuple[str, ...] = ("onnx",)  # that compute networks on it; auto is the first
     provider: str = ""  # onnxruntime's name of the provider
     package: str = ""  # of a plug-in provider, which lives beside onnxruntime
-    module: str = ""  # the package's import name, also the library's registration name
     # kinds of hardware that the provider may take, the preferred first, by its name in `ov_device`; empty: any
     hardware: tuple[str, ...] = ()
     # options of the provider for a file, batches of these sizes, and float16
-    options: Callable[[Path, Sequence[int], bool], dict[str, str]] = _no_options
+    options: Callable[[Path, Sequence[int], bool], dict[str, str]] = lambda path, sizes, half: {}
     capture: str = ""  # option to record the commands of a batch, in order to replay them; empty: there is none
     # whether all sessions of a process share one device, so that only one may compute at a time
     is_shared: bool = False
@@ -80,6 +75,11 @@ class Kind:
     has_one_size: bool = False  # whether all batches are padded to the largest, because shapes must be known
     rows: int | None = None  # rows of a batch, if unset; None: suits the network
     is_for_tests: bool = False
+
+    @property
+    def module(self) -> str:
+        """The package's import name, also the library's registration name."""
+        return re.sub(r"-cu\d+$", "", self.package).replace("-", "_")
 
     @property
     def uses_cuda(self) -> bool:
@@ -304,16 +304,12 @@ def find_package_fault(kind: str) -> Fault | None:
     if missing:
         return Fault(f"{' and '.join(missing)} not installed", install_command(kind))
     if "tensorrt" in row.backends:
-        return _import_fault("tensorrt", kind)
+        try:
+            importlib.import_module("tensorrt")
+        except Exception as error:  # whatever goes wrong while its libraries are loaded
+            return Fault(f"tensorrt cannot be imported: {first_line(error)}", install_command(kind))
+        return None
     return _version_fault(kind) if row.module else _cuda_fault()
-
-
-def _import_fault(module: str, kind: str) -> Fault | None:
-    try:
-        importlib.import_module(module)
-    except Exception as error:  # whatever goes wrong while its libraries are loaded
-        return Fault(f"{module} cannot be imported: {first_line(error)}", install_command(kind))
-    return None
 
 
 def _version_fault(kind: str) -> Fault | None:
@@ -496,13 +492,9 @@ def first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _plugin(package: str, **others: Any) -> Kind:
-    return Kind(package=package, module=re.sub(r"-cu\d+$", "", package).replace("-", "_"), **others)
-
-
 _webgpu = functools.partial(
-    _plugin,
-    "onnxruntime-ep-webgpu",
+    Kind,
+    package="onnxruntime-ep-webgpu",
     title="WebGPU",
     provider="WebGpuExecutionProvider",
     extra="gpu",
@@ -512,8 +504,8 @@ _webgpu = functools.partial(
 
 
 def _openvino(kind: str, *hardware: str, **others: Any) -> Kind:
-    return _plugin(
-        "onnxruntime-ep-openvino",
+    return Kind(
+        package="onnxruntime-ep-openvino",
         title="OpenVINO",
         provider="OpenVINOExecutionProvider",
         extra="openvino",
@@ -544,8 +536,8 @@ KINDS = {
         rows=8,
         is_for_tests=True,
     ),
-    "rtx": _plugin(
-        "onnxruntime-ep-nv-tensorrt-rtx-cu13",
+    "rtx": Kind(
+        package="onnxruntime-ep-nv-tensorrt-rtx-cu13",
         title="TensorRT for RTX",
         provider="NvTensorRTRTXExecutionProvider",
         extra="rtx",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.evaluators.backends import GpuBackend, NativeBackend, OnnxBackend, native_precision
+from yomi.engine.evaluators.backends import Backend, GpuBackend, NativeBackend, OnnxBackend, native_precision
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError, UnsupportedError
 from yomi.engine.evaluators.devices import CPU, NATIVE_PRECISIONS, Device, check_backend, expect_packages
 from yomi.errors import one_line
@@ -248,29 +248,6 @@ class PolicyValueFormat(Format):
         policy, value = outputs
         signed = 2.0 * value - 1.0 if self.is_chance else value
         return Judged(policy.reshape(len(policy), -1), signed[:, 0])
-
-
-class Backend(Protocol):
-    name: str  # native kernels, onnxruntime, TensorRT
-    device: Device
-    precision: str  # fp32, int16, int8, bf16, fp16
-    batch_size: int  # fastest number of rows
-    takes_bits: bool  # whether inputs of zeros and ones are bits
-
-    def run(self, inputs: Sequence[Array]) -> Iterator[tuple[slice, list[Array]]]:
-        """Yield the outputs for all rows of the inputs in parts, each valid until the next.
-
-        Several threads may call at the same time, but on a GPU only the thread that made the backend.
-        """
-
-    def bind(self, inputs: Sequence[FloatArray]) -> tuple[Calls, list[FloatArray]] | None:
-        """Return calls that evaluate the first rows of `inputs` without Python, and the output arrays.
-
-        Return None if this backend has no such calls: use `run`.
-        """
-
-    def close(self) -> None:
-        """Release the device. No method may be called afterwards."""
 
 
 class FileEvaluator(Evaluator):

@@ -9,7 +9,6 @@ import functools
 import hashlib
 import logging
 import math
-import sys
 import threading
 import time
 from collections import defaultdict
@@ -21,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
+from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError, notices, stop_making
 from yomi.engine.evaluators.cuda import CudaDriver
 from yomi.engine.evaluators.devices import Device, install_command
 from yomi.engine.evaluators.onnx_session import batch_sizes
@@ -190,7 +189,7 @@ def build_engine(path: Path, gpu: str, sizes: Sequence[int], timings: Path) -> b
     Raises:
         EvaluatorError: TensorRT cannot build it, or nobody needs it any more.
     """
-    tensorrt = import_tensorrt()
+    tensorrt, say = import_tensorrt(), notices.get()
     counts = ", ".join(map(str, sizes))
     say(f"building a TensorRT engine of {path.name} for {gpu}, batches of {counts}: once, minutes")
     builder = tensorrt.Builder(get_logger())
@@ -230,7 +229,7 @@ def _expect_to_go_on(path: Path) -> None:
 
 def _make_monitor(tensorrt: Any) -> Any:
     """Return TensorRT's progress monitor. Its base class exists only if TensorRT is installed."""
-    stop = stop_making.get()  # TensorRT may call from threads of its own
+    stop, say = stop_making.get(), notices.get()  # TensorRT may call from threads of its own
 
     class Monitor(tensorrt.IProgressMonitor):  # type: ignore[misc]  # of no known type
         def __init__(self) -> None:
@@ -252,11 +251,6 @@ def _make_monitor(tensorrt: Any) -> Any:
             self._phases.pop(phase_name, None)
 
     return Monitor()
-
-
-def say(text: str) -> None:
-    """Show the user a line on stderr, because protocols own stdout."""
-    print(f"yomi: {text}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,15 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from yomi.engine.evaluators.base import notices
 from yomi.engine.evaluators.network import FileEvaluator, OnNetwork
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.players.request import PlayableGame
@@ -41,12 +40,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("yomi.networks")
 
-
-def _print(line: str) -> None:
-    print(f"yomi: {line}", file=sys.stderr, flush=True)
-
-
-notices: ContextVar[Callable[[str], None]] = ContextVar("notices", default=_print)  # Receives lines for the user
 
 # Requirements for fewer bits: share of positions with the same best move, and mean difference of the values
 MIN_SAME_MOVE, MAX_VALUE_ERROR = 0.95, 0.02

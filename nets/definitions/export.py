@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import gzip
@@ -29,20 +30,7 @@ from yomi.nets.graph_builder import GraphBuilder
 from yomi.nets.installation import missing_line
 from yomi.nets.katago.network import OutputScales
 from yomi.nets.katago.write import write_network
-from yomi.nets.metadata import KATAGO_FEATURES, NetworkInfo, feature_set
-
-
-def describe(network: Network, name: str, training: Mapping[str, str]) -> NetworkInfo:
-    """Return a network's metadata."""
-    names = DLSHOGI_NAMES if network.feature_set.startswith("dlshogi") else {}
-    return describe_outputs(network, name, training, _output_kinds(network), names)
-
-
-def _output_kinds(network: Network) -> list[str]:
-    outputs = fx.Tracer().trace(network).output_node().args[0]
-    if not isinstance(outputs, dict):
-        raise NetworkError(f"{type(network).__name__}: outputs without names found, expected a dict")
-    return list(outputs)
+from yomi.nets.metadata import KATAGO_FEATURES, feature_set
 
 
 def export_onnx(network: Network, name: str, training: Mapping[str, str]) -> onnx.ModelProto:
@@ -54,20 +42,14 @@ def export_onnx(network: Network, name: str, training: Mapping[str, str]) -> onn
     return _Writer(network.eval(), name, training).model()
 
 
-def can_export(network: Network) -> bool:
-    """Whether `export_onnx` knows all parts of a user's network."""
-    try:
-        _Writer(network.eval(), "tried", {}).model()
-    except Exception:  # while it is traced, a network's own code may raise anything
-        return False
-    return True
-
-
 class _Writer:
     def __init__(self, network: Network, name: str, training: Mapping[str, str]) -> None:
-        self._network = network
-        self._info = describe(network, name, training)
+        self._network, self._traced = network, fx.Tracer().trace(network)
         self._names = DLSHOGI_NAMES if network.feature_set.startswith("dlshogi") else {}
+        outputs = self._traced.output_node().args[0]
+        if not isinstance(outputs, dict):
+            raise NetworkError(f"{type(network).__name__}: outputs without names found, expected a dict")
+        self._info = describe_outputs(network, name, training, list(outputs), self._names)
         self._graph = GraphBuilder()
         self._values: dict[fx.Node, str] = {}
         self._modules = dict(network.named_modules())
@@ -81,7 +63,7 @@ class _Writer:
         }
 
     def model(self) -> onnx.ModelProto:
-        for node in fx.Tracer().trace(self._network).nodes:
+        for node in self._traced.nodes:
             if node.op == "output":
                 for kind, value in node.args[0].items():
                     self._output(kind, self._values[value])
@@ -274,8 +256,10 @@ def export_file(network: Network, name: str, folder: Path, training: Mapping[str
 
 
 def _to_onnx(network: Network, name: str, training: Mapping[str, str]) -> onnx.ModelProto:
+    if type(network) in NETWORKS.values():
+        return export_onnx(network, name, training)
     # Our kernels read only what our exporter writes. Own networks for Go need the form of KataGo's, which it does not.
-    own = type(network) not in NETWORKS.values()
-    if own and (network.feature_set == KATAGO_FEATURES or not can_export(network)):
-        return export_by_torch(network, name, training)
-    return export_onnx(network, name, training)
+    if network.feature_set != KATAGO_FEATURES:
+        with contextlib.suppress(Exception):  # while it is traced, a network's own code may raise anything
+            return export_onnx(network, name, training)
+    return export_by_torch(network, name, training)

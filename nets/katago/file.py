@@ -130,22 +130,17 @@ class _Reader:
         bias = stream.floats(channels) if has_bias else np.zeros(channels, np.float32)
         return katago.BatchNorm(name, mean, variance, scale, bias, epsilon)
 
-    def _trunk_rms_norm(self, channels: int) -> katago.RmsNorm:
+    def _rms_norm(self, channels: int, *, is_tip: bool = False) -> katago.RmsNorm:
         stream = self._stream
         name = stream.name()
         self._channels("channels", channels)
         epsilon = stream.real("epsilon", 0.0)
-        spatial = stream.flag("whether the norm is spatial")
-        stream.integer("the norm's channel group", 0, 0)
+        spatial = is_tip and stream.flag("whether the norm is spatial")
+        if is_tip:
+            stream.integer("the norm's channel group", 0, 0)
         gamma = stream.floats(channels)
-        return katago.RmsNorm(name, gamma, stream.floats(channels), epsilon, spatial)
-
-    def _transformer_rms_norm(self, channels: int) -> katago.RmsNorm:
-        stream = self._stream
-        name = stream.name()
-        self._channels("channels", channels)
-        epsilon = stream.real("epsilon", 0.0)
-        return katago.RmsNorm(name, stream.floats(channels), np.zeros(channels, np.float32), epsilon, False)
+        beta = stream.floats(channels) if is_tip else np.zeros(channels, np.float32)
+        return katago.RmsNorm(name, gamma, beta, epsilon, spatial)
 
     def _activation(self) -> katago.Activation:
         self._stream.name()
@@ -201,7 +196,7 @@ class _Reader:
         matmul = self._matmul(katago.GLOBAL_CHANNELS, channels)
         encoder = self._meta_encoder(channels) if meta_version else None
         blocks = self._blocks(count, channels, 0)
-        tip_norm = self._trunk_rms_norm(channels) if rms_tip else self._batch_norm(channels)
+        tip_norm = self._rms_norm(channels, is_tip=True) if rms_tip else self._batch_norm(channels)
         return katago.Trunk(conv, matmul, encoder, blocks, tip_norm, self._activation())
 
     def _meta_encoder(self, trunk_channels: int) -> katago.MetaEncoder:
@@ -315,7 +310,7 @@ _READERS: dict[str, Callable[..., Any]] = {
     "MatMul": _Reader._matmul,
     "MatBias": _Reader._matbias,
     "Activation": _Reader._activation,
-    "RmsNorm": _Reader._transformer_rms_norm,
+    "RmsNorm": _Reader._rms_norm,
 }
 
 

@@ -61,10 +61,10 @@ def export_onnx(
         metadata: written into the model as metadata_props.
 
     Raises:
-        ValueError: `board_size` is out of range.
+        NetworkError: `board_size` is out of range.
     """
-    if not _is_possible(board_size):
-        raise ValueError(f"board size {size_name(board_size)} found, expected {MIN_BOARD_SIZE} to {MAX_BOARD_SIZE}")
+    if not all(MIN_BOARD_SIZE <= side <= MAX_BOARD_SIZE for side in sides(board_size)):
+        raise NetworkError(f"board size {size_name(board_size)} found, expected {MIN_BOARD_SIZE} to {MAX_BOARD_SIZE}")
     builder = _OnnxBuilder(board_size, network.global_channels)
     write_program(network, board_size, builder)
     return builder.graph.model(network.name, metadata or {})
@@ -404,18 +404,12 @@ def _repeat_heads(weights: FloatArray, groups: int, heads: int) -> FloatArray:
     return np.repeat(weights.reshape(channels, groups, -1), heads // groups, axis=1).reshape(channels, -1)
 
 
-def _is_possible(size: BoardSize) -> bool:
-    return all(MIN_BOARD_SIZE <= side <= MAX_BOARD_SIZE for side in sides(size))
-
-
 def convert(path: Path, board_size: BoardSize, source_sha256: str) -> bytes:
     """Return the ONNX file made from a KataGo network file for one board size. It contains its metadata.
 
     Raises:
         NetworkError: the file is broken, or the board size is out of range.
     """
-    if not _is_possible(board_size):
-        raise NetworkError(f"board size {size_name(board_size)} found, expected {MIN_BOARD_SIZE} to {MAX_BOARD_SIZE}")
     network = read_network(path)
     info = describe(network, recorded_size(board_size), path.name, source_sha256)
     content: bytes = export_onnx(network, board_size, info.to_props()).SerializeToString(deterministic=True)

@@ -151,14 +151,6 @@ def test_a_review_of_shogi(tmp_path: Path) -> None:
     assert not re.search("[ぁ-ん一-鿿]", (tmp_path / "a.json").read_text("utf-8").replace("田中", ""))
 
 
-def test_faults_of_a_review(tmp_path: Path) -> None:
-    done = yomi("review", str(tmp_path / "none.sgf"))
-    assert (done.returncode, done.stderr) == (
-        2,
-        f"yomi: エラー： {tmp_path / 'none.sgf'}：そのようなファイルもフォルダもありません\n",
-    )
-
-
 def test_selfplay_and_a_match(tmp_path: Path) -> None:
     words = ("--size", "5", "--evaluator", "rollouts", "--visits", "4", "--out", str(tmp_path / "games"))
     done = yomi("selfplay", "go", "--games", "1", *words, *FAST)

@@ -47,6 +47,7 @@ next(analysis)
     assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
 @pytest.mark.parametrize(
     "search",

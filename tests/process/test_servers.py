@@ -125,22 +125,6 @@ def test_the_password_is_nowhere_to_be_seen(server: FakeServer, tmp_path: Path) 
     assert "********" in (tmp_path / "log").read_text()
 
 
-def test_ctrl_c_ends_after_the_game_in_hand(server: FakeServer, tmp_path: Path) -> None:
-    server.plies = 61
-
-    def interrupt() -> None:
-        client.process.send_signal(signal.SIGINT)
-        server.wait(lambda: '"finish"' in (tmp_path / "events").read_text())
-
-    with server.lock:
-        client = Process(tmp_path, server)
-        server.at_ply(5, interrupt)
-    status, text = client.end()
-    assert status == 0, text
-    assert len(server.results) == 1
-    assert "ends after this game (again to leave at once)" in text
-
-
 def test_a_second_ctrl_c_leaves_at_once_and_takes_the_engine_with_it(server: FakeServer, tmp_path: Path) -> None:
     server.plies = 10_000
     client = Process(tmp_path, server)

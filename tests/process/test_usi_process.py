@@ -63,6 +63,7 @@ def test_introduction() -> None:
 
 
 LIMITED, HELD = "go byoyomi 100", ("go infinite", "go ponder byoyomi 100", "go ponder infinite")
+MATE = "go mate infinite"
 ENDS = ("stop", "ponderhit", "gameover lose", "usinewgame", "position startpos", "isready", "", "go nodes 1")
 
 
@@ -142,7 +143,10 @@ def test_no_info_follows_an_answer() -> None:
             assert engine.line() == "readyok"
 
 
-@pytest.mark.parametrize("go", ["", "go infinite", "go ponder byoyomi 100", "go byoyomi 60000", "go mate infinite"])
+@pytest.mark.parametrize(
+    "go",
+    ["", "go infinite", "go byoyomi 60000", *(pytest.param(go, marks=pytest.mark.slow) for go in (HELD[1], MATE))],
+)
 @pytest.mark.parametrize("how", ["quit", "close"])
 def test_the_end_comes_within_a_second(go: str, how: str) -> None:
     """The machine may be busy: one of twenty has its answer in this time."""

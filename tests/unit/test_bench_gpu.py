@@ -168,6 +168,7 @@ def test_contexts_are_opened_by_four_threads(processor: list[tuple[str, int, int
     assert threading.get_ident() not in pushes
 
 
+@pytest.mark.slow
 def test_a_session_with_other_outputs_is_found(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = gpu_proofs.prove_session(SHOGI, CUDA, "fp32")
     assert rows[0]["result"].startswith("ok, greatest difference ")
@@ -182,6 +183,7 @@ def test_a_session_with_other_outputs_is_found(processor: Any, monkeypatch: pyte
         gpu_proofs.prove_session(SHOGI, CUDA, "fp32")
 
 
+@pytest.mark.slow
 def test_workers_are_stopped_and_every_batch_comes_back_right(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**6))
     monkeypatch.setattr(gpu_proofs, "time", SimpleNamespace(monotonic=lambda: next(clock)))

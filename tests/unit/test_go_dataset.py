@@ -251,6 +251,7 @@ def test_files_of_one_name_and_size_are_told_apart(tmp_path: Path) -> None:
     assert len(list((tmp_path / "parts").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_games_are_read_by_several_processes(collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table, refused = read_games([collection], tmp_path / "one", CHINESE, lambda read, bad: None)
     monkeypatch.setattr(go_games, "PIECE_GAMES", 5)

@@ -68,6 +68,7 @@ def test_hints_are_for_the_environment_that_runs(tmp_path: Path, monkeypatch: py
     assert shlex.split(pip_command("install", "x")) == ["uv", "pip", "install", "--python", str(python), "x"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "commands", "answer"),
     [

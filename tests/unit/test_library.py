@@ -141,7 +141,7 @@ def test_dead_stones_may_be_the_first_question_to_an_engine() -> None:
     for row in range(1, 6):
         game.play(f"C{row}").play(f"B{row}")
     game.play("A2").play("pass").play("pass")
-    with yomi.Engine("go", size=5, workers=1) as engine:
+    with yomi.Engine("go", size=5, workers=1, memory="64M") as engine:
         assert engine.dead_stones(game) == ["A2"]
 
 

@@ -117,6 +117,7 @@ def test_comments_can_be_kept_back(tmp_path: Path) -> None:
 # -- faults --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_connection_is_cut_at_random_moments(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
     """The game goes on where it was, no move is sent twice or lost, and the record is complete."""
     server = make_server(plies=41)

@@ -338,6 +338,19 @@ def test_long_lines_take_no_time() -> None:
     assert time.process_time() - begin < 20.0
 
 
+def test_many_comments_before_the_first_move_take_no_time() -> None:
+    begin, count = time.process_time(), 100_000
+    move = {"from": {"x": 7, "y": 7}, "to": {"x": 7, "y": 6}, "piece": "FU"}
+    for text in (
+        "手合割：平手\n" + "*text\n" * count + "   1 ７六歩(77)\n",
+        "PI\n+\n" + "'*text\n" * count + "+7776FU\n",
+        json.dumps({"moves": [{"comments": ["text"] * count}, {"move": move}]}),
+    ):
+        (record,) = read_records(text)
+        assert (len(record.moves), record.comment.count("text")) == (1, count)
+    assert time.process_time() - begin < 20.0
+
+
 def test_bookmarks_are_kept() -> None:
     (record,) = read_records(KIF_TEXT.replace("*良い手", "*良い手\n&しおり"))
     assert record.moves[0].comment == "良い手\n&しおり"

@@ -200,7 +200,7 @@ def keep_stderr_quiet() -> None:
 @contextlib.contextmanager
 def reported(progress: Callable[[str], None]) -> Iterator[None]:
     """Send what compiling and loading report to `progress`; otherwise stderr shows it."""
-    from yomi.engine.players.precision import notices
+    from yomi.engine.evaluators.base import notices
     from yomi.native.precompile import has_bar
 
     token, bar = notices.set(progress), has_bar.set(False)

@@ -5,13 +5,25 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.settings import OptionError
+
+Progress: TypeAlias = Callable[[str], None]  # receives lines about the work
+
+
+def no_progress(line: str) -> None: ...
+
+
+def plain(value: Any) -> Any:
+    """Return a value with texts in place of paths."""
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def shown(value: object) -> str:

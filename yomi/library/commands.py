@@ -21,19 +21,16 @@ from yomi.engine.options import Options, rows_for
 from yomi.engine.registry import GAMES
 from yomi.library import arguments
 from yomi.library.analysis import keep_stderr_quiet, reported
+from yomi.library.arguments import Progress, no_progress, plain
 from yomi.library.position import Position, Result
 from yomi.settings import OptionError, did_you_mean, make_settings, rows_of
 
 Value: TypeAlias = bool | int | float | str | PathLike[str] | Sequence[Any] | None
-Progress: TypeAlias = Callable[[str], None]
 Player: TypeAlias = str | Mapping[str, Any]
 """A player of a match: "yomi", "yomi:visits=100,net=FILE", the command line of an engine, or a table with `engine`,
 `name`, limits and the other settings of [[players]] in the TOML file of `yomi match`."""
 Loss: TypeAlias = Callable[[dict[str, Any], Any, dict[str, Any], Any], Any]
 """Returns the loss to minimize, a tensor: see `learn`."""
-
-
-def _no_progress(line: str) -> None: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +49,7 @@ def selfplay(
     games: int = 10,
     *,
     out: str | PathLike[str] | None = None,
-    progress: Progress = _no_progress,
+    progress: Progress = no_progress,
     on_game: Callable[[SelfplayGame], None] | None = None,
     **options: Value,
 ) -> list[SelfplayGame]:
@@ -80,7 +77,7 @@ def selfplay(
     defaults = {**work.DEFAULTS, **descriptor.defaults.get(work.COMMAND, {})}
     if all(given.get(name) is None for name in ("seconds", "visits", "playouts", "depth")):
         defaults["visits"] = work.VISITS
-    settings = make_settings(work.SelfplaySettings, {**others, "games": games, "out": _plain(folder)})
+    settings = make_settings(work.SelfplaySettings, {**others, "games": games, "out": plain(folder)})
     engine = Options.for_game(game).with_values({**defaults, **given})
     with reported(progress):
         series = work.open_series(descriptor, settings, make_settings(kind, own), engine, progress)
@@ -100,7 +97,7 @@ def match(
     *,
     game: str | None = None,
     out: str | PathLike[str] = "match",
-    progress: Progress = _no_progress,
+    progress: Progress = no_progress,
     **settings: Value,
 ) -> list[GameResult]:
     """Play a match between engines, as `yomi match` does, and return its games.
@@ -186,7 +183,7 @@ def learn(
     *,
     loss: Loss | None = None,
     on_generation: Callable[[dict[str, float]], None] = lambda figures: None,
-    progress: Progress = _no_progress,
+    progress: Progress = no_progress,
     **settings: Value,
 ) -> Path:
     """Learn a game by self-play, as `yomi learn` does, and return the folder of the run.
@@ -235,7 +232,7 @@ def dataset(
     records: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     *,
     game: str | None = None,
-    progress: Progress = _no_progress,
+    progress: Progress = no_progress,
     **settings: Value,
 ) -> Path:
     """Make training data, or continue it, as `yomi dataset make` and `yomi dataset play` do, and return its folder.
@@ -262,7 +259,7 @@ def dataset(
     else:
         features = arguments.one_of("features", settings.get("features", MakeSettings().features), FEATURE_SETS)
         descriptor, command = _descriptor(FEATURE_SETS[features].game), "dataset make"
-    made = make_settings(descriptor.settings_kind(command), {name: _plain(value) for name, value in settings.items()})
+    made = make_settings(descriptor.settings_kind(command), {name: plain(value) for name, value in settings.items()})
     with reported(progress):
         if records is None:
             descriptor.play_dataset(folder, made, ShardWork(command), progress)
@@ -307,15 +304,8 @@ def _divided(given: Mapping[str, Value], options: Iterable[str], *kinds: type) -
         part = next((part for part, known in zip(found, names, strict=True) if name in known), None)
         if part is None:
             raise OptionError(f"unknown option {name!r}{did_you_mean(name, set.union(*names))}")
-        part[name] = _plain(value)
+        part[name] = plain(value)
     return found
-
-
-def _plain(value: Any) -> Any:
-    """Return a value with texts in place of paths."""
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return fspath(value) if isinstance(value, PathLike) else value
 
 
 def _position(game: str, raw: Any) -> Position[Any]:

@@ -17,6 +17,7 @@ from yomi.engine.registry import GAMES
 from yomi.errors import Error
 from yomi.library import arguments
 from yomi.library.analysis import Analysis, Turns, in_thread, keep_stderr_quiet, reported
+from yomi.library.arguments import Progress, no_progress, plain
 from yomi.library.position import Position
 from yomi.library.values import Decision, Limit, Report, read
 from yomi.settings import OptionError
@@ -36,10 +37,6 @@ _log = logging.getLogger("yomi.library")
 
 P = TypeVar("P", bound=Position[Any])
 Value = bool | int | float | str | os.PathLike[str] | None
-Progress = Callable[[str], None]
-
-
-def _no_progress(line: str) -> None: ...
 
 
 class Engine(Generic[P]):
@@ -57,7 +54,7 @@ class Engine(Generic[P]):
     ) -> None: ...
     @overload
     def __init__(self, game: str, *, progress: Progress = ..., **options: Value) -> None: ...
-    def __init__(self, game: str, *, progress: Progress = _no_progress, **options: Value) -> None:
+    def __init__(self, game: str, *, progress: Progress = no_progress, **options: Value) -> None:
         """Load the network; kernels that were never compiled on this machine are compiled first.
 
         Args:
@@ -395,7 +392,3 @@ def known_option(name: str, game: str) -> str:
     from yomi.engine.options import find
 
     return find(name, game).name
-
-
-def plain(value: Value) -> bool | int | float | str | None:
-    return os.fspath(value) if isinstance(value, os.PathLike) else value

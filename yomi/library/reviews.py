@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
@@ -17,7 +16,8 @@ from yomi.engine.reviews.run import COMMAND, DEFAULT_NODES, DEFAULT_VISITS, Revi
 from yomi.engine.reviews.scans import Progress
 from yomi.library import arguments
 from yomi.library.analysis import keep_stderr_quiet, reported
-from yomi.library.engines import Value, known_option, plain
+from yomi.library.arguments import no_progress, plain
+from yomi.library.engines import Value, known_option
 
 
 def review(
@@ -25,7 +25,7 @@ def review(
     *,
     thresholds: str | None = None,
     quick: float | None = None,
-    progress: Callable[[str], None] = lambda line: None,
+    progress: arguments.Progress = no_progress,
     **options: Value,
 ) -> list[Review]:
     """Search the positions of a record's games, and return a review of each game.

@@ -72,6 +72,7 @@ def test_one_visit_plays_the_likeliest_move() -> None:
         assert len(list(duel.play([DuelTask(number) for number in range(4)]))) == 4
 
 
+@pytest.mark.slow
 def test_pipes_of_any_class_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duel, "Connection", DuelConfig)  # as on Windows, no link is one
     with DuelProcesses(1, GAME, (options(), options()), DuelConfig((4, 4), seed=3), 2) as made:
