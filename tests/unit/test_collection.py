@@ -84,5 +84,5 @@ def test_a_collection_goes_on(tmp_path: Path) -> None:
         series.play(0)
         series.close()
     assert [shard.path.name for shard in open_dataset(tmp_path).shards] == ["train-05-00001", "train-05-00002"]
-    with pytest.raises(NetworkError, match="other feature_set"):
+    with pytest.raises(NetworkError, match="feature_set katago-v7 found, expected dlshogi-62-57"):
         Collection(tmp_path, SHOGI.learnable(Options.for_game("shogi")))
