@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.game == STATUS:
         return _show_status(args.folders, args.page)
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     game = GAMES[args.game]
     options = collect(args, game, **game.defaults.get(COMMAND, {}))
     set_up_logs(options)

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import inspect
-import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,7 +107,6 @@ def learn(
         require_package(package, "learning")
     if run.tensorboard:
         require_package("tensorboard", "--tensorboard")
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     tables = _read_tables(None if run.network is None else Path(run.network), game.name, run.set)
     network = tables.get("network", {})
     game = game.learning(own, network if "kind" in network else None)
