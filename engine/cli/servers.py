@@ -119,7 +119,7 @@ def make_cgos_client(account: Account, password: Password, records: Path, report
 
 def make_csa_client(account: Account, password: Password, records: Path, reporter: Reporter) -> AnyClient:
     from yomi.engine.shogi.floodgate.client import CsaClient
-    from yomi.engine.shogi.floodgate.seats import UsiSeat, YomiShogiSeat
+    from yomi.engine.shogi.floodgate.game import UsiSeat, YomiShogiSeat
 
     options = account_options(account, SHOGI)
     open_seat = partial(_open_seat, account, SHOGI, options, YomiShogiSeat, UsiSeat)

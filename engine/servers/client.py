@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE
+from yomi.engine.players.request import Request
 from yomi.engine.servers.connection import Backoff, Connection, ConnectionLostError, Done, Lag, Line, Mailbox, Worker
-from yomi.engine.servers.game import GaveUpError, Seat, ServerGame
+from yomi.engine.servers.game import GaveUpError, MoveTask, Seat, ServerGame
 from yomi.engine.servers.settings import Account, Password
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ CLOSE_TIMEOUT = 5.0  # seconds that an engine may take to end its work
 OUTCOME_NAMES = {1: "won", -1: "lost", 0: "drawn", None: "broken off"}
 
 
-G = TypeVar("G", bound=ServerGame[Any, Any])
+G = TypeVar("G", bound=ServerGame[Any])
 S = TypeVar("S", bound=Seat)
 
 
@@ -129,16 +130,20 @@ class Client(abc.ABC, Generic[G, S]):
         """
 
     @abc.abstractmethod
-    def fault_of(self, game: G, turn: Any, result: Any) -> Exception | None:
+    def fault_of(self, game: G, turn: MoveTask, result: Any) -> Exception | None:
         """Return the error if the engine chose an illegal move; None if the move is legal or outdated."""
 
     @abc.abstractmethod
-    def on_decided(self, game: G, turn: Any, result: Any) -> None:
-        """Handle the engine's decision for the current task. There may be no connection."""
+    def begin_game(self, game: G) -> None:
+        """Set up the game on the engine."""
 
     @abc.abstractmethod
-    def restart(self, game: G) -> None:
-        """Set up the game on a new engine. A pending move has the rest of its clock."""
+    def answer(self, game: G, decision: Any, taken: float) -> None:
+        """Send our decision, which took `taken` seconds. Raises ConnectionLostError."""
+
+    @abc.abstractmethod
+    def resign_game(self) -> None:
+        """Resign the current game, because the engine is lost. Raises ConnectionLostError."""
 
     def on_lost(self) -> None:
         # The engine continues to think about a pending move.
@@ -195,13 +200,12 @@ class Client(abc.ABC, Generic[G, S]):
             self.seat.close()
         self.seat = self._open_seat()
 
-    @abc.abstractmethod
-    def resign_game(self) -> None:
-        """Resign the current game, because the engine is lost. Raises ConnectionLostError."""
-
-    @abc.abstractmethod
     def drop_game(self, why: str) -> None:
         """Give up the current game, if any, and write its record."""
+        game, self.game = self.game, None
+        if game is not None:
+            self.stop_thinking(game)
+            self.dropped(game, why)
 
     def _close(self) -> None:
         assert self._worker is not None
@@ -275,10 +279,18 @@ class Client(abc.ABC, Generic[G, S]):
             self._engine_failed(error)
             self.submit("reopen", self._reopen)
             if game is not None:
-                self.restart(game)
+                self.stop_thinking(game)
+                game.decided = None
+                self.begin_game(game)
+                if self.is_connected:
+                    self.our_turn(game)
         elif game is not None and turn is not None:
             self._engine_failures = 0
-            self.on_decided(game, turn, done.result)
+            game.turn = None
+            if not turn.request.is_pondering:  # otherwise the move is thought about again when it is due
+                game.decided = (turn.ply, done.result)
+                if self.is_connected:
+                    self._answer_decided(game)
 
     def _take_mail(self) -> None:
         while (item := self.mailbox.take()) is not None:
@@ -300,6 +312,39 @@ class Client(abc.ABC, Generic[G, S]):
         while not self._is_over and (now := time.monotonic()) < end:
             self.mailbox.wait(None, end - now)
             self._take_mail()
+
+    # -- the engine's work -----------------------------------------------------------------------------------------
+
+    def our_turn(self, game: G) -> None:
+        """If our move is due, send the decided one, keep thinking about the current one, or start to think."""
+        if game.asked_at is None or self._answer_decided(game):
+            return
+        turn = game.turn
+        if turn is None or turn.ply != game.ply or turn.request.is_stopped or turn.request.is_pondering:
+            self._begin_task(game, game.task(Request(None, start=game.asked_at)))
+
+    def _answer_decided(self, game: G) -> bool:
+        if game.asked_at is None or game.decided is None or game.decided[0] != game.ply:
+            return False
+        taken = time.monotonic() - game.asked_at
+        game.max_seconds = max(game.max_seconds, taken)
+        self.answer(game, game.decided[1], taken)
+        return True
+
+    def ponder(self, game: G, *guess: str, spent: float = 0.0) -> None:
+        """Think on the opponent's time: about the position, or about that after a guess."""
+        self._begin_task(game, game.task(Request(None, ponder=True), *guess), spent)
+
+    def _begin_task(self, game: G, task: MoveTask, spent: float = 0.0) -> None:
+        self.stop_thinking(game)
+        game.turn = task
+        self.seat.set_clocks(task.request, game.clocks(spent), self.lag.expected)
+        self.submit(task, lambda: self.seat.think(task))
+
+    def stop_thinking(self, game: G) -> None:
+        if game.turn is not None:
+            game.turn.request.stop()
+            game.turn = None
 
     # -- for the protocols -----------------------------------------------------------------------------------------
 

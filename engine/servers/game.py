@@ -5,14 +5,17 @@ from __future__ import annotations
 import abc
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from yomi.engine.clients.client import EngineClient, EngineError
 from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import opponent
 from yomi.engine.players.player import Player
+from yomi.engine.players.request import Request
 from yomi.engine.servers.settings import Account
 from yomi.errors import LineError
 from yomi.nets.files import write_atomically
@@ -23,7 +26,6 @@ MAX_NAME = 150  # characters of a record's file name
 
 D = TypeVar("D")
 R = TypeVar("R")
-T = TypeVar("T")
 P = TypeVar("P", bound=Player[Any])
 C = TypeVar("C", bound=EngineClient)
 
@@ -45,10 +47,21 @@ class RecordFile:
         write_atomically(self.path, data)
 
 
-class ServerGame(abc.ABC, Generic[T, D]):
-    """A game as the client knows it. `T` is the engine's task for a move, `D` its decision."""
+@dataclass(slots=True, eq=False)
+class MoveTask:
+    """A move to choose, or a position to ponder."""
 
-    turn: T | None = None  # the engine's current task: our move, or pondering
+    start: str  # the initial position in USI; empty in Go
+    moves: Sequence[str]  # moves since, as text; the last one may be a guess if the request ponders
+    # Other threads stop it or confirm the guess here. The seat sets its game.
+    request: Request[Any]
+    ply: int = 0  # number of moves before the move
+
+
+class ServerGame(abc.ABC, Generic[D]):
+    """A game as the client knows it. `D` is a decision of its engine."""
+
+    turn: MoveTask | None = None  # the engine's current task: our move, or pondering
     decided: tuple[int, D] | None = None  # (ply, our decision for it)
     max_seconds = 0.0  # longest time of one of our moves, measured here
 
@@ -65,6 +78,19 @@ class ServerGame(abc.ABC, Generic[T, D]):
     @property
     @abc.abstractmethod
     def ply(self) -> int: ...
+
+    @property
+    @abc.abstractmethod
+    def asked_at(self) -> float | None:
+        """When our clock started (time.monotonic()); None if the server does not wait for our move."""
+
+    @abc.abstractmethod
+    def task(self, request: Request[Any], *guess: str) -> MoveTask:
+        """Return the task to choose the next move, or the move after a guess."""
+
+    @abc.abstractmethod
+    def clocks(self, spent: float = 0.0) -> Clocks | None:
+        """Return the clocks of our next move, or None without a time limit. `spent` seconds are not charged yet."""
 
     @abc.abstractmethod
     def save(self) -> None:
@@ -98,6 +124,12 @@ class Seat(Protocol):
     @property
     def ponders(self) -> bool: ...
 
+    def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
+        """Put the server's clocks into the request of a task. Each move loses `lag` seconds. Any thread may call it."""
+
+    def think(self, turn: MoveTask) -> Any:
+        """Choose a move; block until it is chosen or the request is stopped."""
+
     def end(self, result: str) -> None: ...
 
     def close(self) -> None: ...
@@ -106,6 +138,7 @@ class Seat(Protocol):
 class YomiSeat(Generic[P]):
     def __init__(self, player: P) -> None:
         self._player = player
+        self._options = player.options  # for the current game
 
     @property
     def name(self) -> str:
@@ -114,6 +147,18 @@ class YomiSeat(Generic[P]):
     @property
     def ponders(self) -> bool:
         return self._player.options.ponder
+
+    def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
+        # The player reserves only a share of a byo-yomi, so the lag is taken off the byo-yomi itself.
+        if clocks is not None and any(clock.settings.system is TimeSystem.BYOYOMI for clock in clocks.values()):
+            clocks = {
+                color: Clock.of(clock.main, max(clock.settings.period - lag, 0.0)) for color, clock in clocks.items()
+            }
+            lag = 0.0
+        request.clocks, request.options = clocks, replace(self._options, lag=self._options.lag + lag)
+
+    def end(self, result: str) -> None:
+        """Do nothing: yomi needs no cleanup after a game."""
 
     def close(self) -> None:
         self._player.close()
@@ -131,5 +176,17 @@ class EngineSeat(Generic[C]):
     def name(self) -> str:
         return self._client.title
 
+    def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
+        # The engine does not know the lag, so all times are reduced.
+        request.clocks = None if clocks is None else {color: _less(clock, lag) for color, clock in clocks.items()}
+
     def close(self) -> None:
         self._client.close()
+
+
+def _less(clock: Clock, lag: float) -> Clock:
+    """Return a clock with less time of each kind."""
+    settings = clock.settings
+    if settings.system is TimeSystem.ABSOLUTE:
+        return Clock(settings, max(clock.main - lag, 0.0))
+    return Clock.of(*(max(seconds - lag, 0.0) for seconds in (clock.main, settings.period, settings.increment)))

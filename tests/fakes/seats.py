@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Any
 
@@ -11,17 +10,18 @@ from yomi.engine.clock import Clocks
 from yomi.engine.go.cgos.game import GoReply, GoStart
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.search.types import MoveReport, SearchReport
-from yomi.engine.shogi.floodgate.seats import MoveTask
+from yomi.engine.servers.game import MoveTask
 from yomi.engine.shogi.notation import parse_usi
 
 
-class FakeGoSeat:
-    """Plays the first free point.
+class FakeSeat:
+    """Records its calls.
 
     Attributes:
         seconds: how long a move takes.
         failures: how many moves from now on fail.
         calls: what was asked for.
+        turns: the tasks.
         lags: the lag of each move.
     """
 
@@ -30,64 +30,14 @@ class FakeGoSeat:
     def __init__(self, seconds: float = 0.0, ponders: bool = False, failures: int = 0) -> None:
         self.seconds, self.ponders, self.failures = seconds, ponders, failures
         self.calls: list[str] = []
-        self.lags: list[float] = []
-        self.board: list[str] = []
-        self._hurry = threading.Event()
-
-    def begin(self, start: GoStart) -> None:
-        self.calls.append(f"begin {'new' if start.is_new else 'on'} {len(start.moves)}")
-        self.board = [vertex for _, vertex in start.moves]
-
-    def play(self, color: int, vertex: str) -> None:
-        assert vertex not in self.board
-        self.board.append(vertex)
-
-    def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
-        self.calls.append(f"genmove {len(self.board)}")
-        self.lags.append(lag)
-        if self.failures:
-            self.failures -= 1
-            raise RuntimeError("out of order")
-        self._hurry.wait(self.seconds)
-        self._hurry.clear()
-        vertex = next(point for point in POINTS if point not in self.board)
-        self.board.append(vertex)
-        return GoReply(vertex, '{"winrate":0.5}', "50.0%")
-
-    def hurry(self) -> None:
-        if self.seconds:
-            self._hurry.set()
-
-    def ponder(self) -> None:
-        self.calls.append("ponder")
-
-    def end(self, result: str) -> None:
-        self.calls.append(f"end {result}")
-
-    def close(self) -> None:
-        self.calls.append("close")
-
-
-class FakeShogiSeat:
-    """Moves Black's rook to and fro and expects the same of White; see `FakeGoSeat` for the attributes."""
-
-    name = "fake"
-    centipawns = 600.0
-
-    def __init__(self, seconds: float = 0.0, ponders: bool = False, failures: int = 0) -> None:
-        self.seconds, self.ponders, self.failures = seconds, ponders, failures
-        self.calls: list[str] = []
         self.turns: list[MoveTask] = []
-        self.decision: Decision | None = None
-        """What is decided in place of a move."""
-
-    def begin(self, max_moves: int, entering_king: str | None = None) -> None:
-        self.calls.append(f"begin {max_moves} {entering_king or 'own rule'}")
+        self.lags: list[float] = []
 
     def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
         request.clocks = clocks
+        self.lags.append(lag)
 
-    def think(self, turn: MoveTask) -> Decision:
+    def think(self, turn: MoveTask) -> Any:
         self.turns.append(turn)
         self.calls.append(f"{'ponder' if turn.request.ponder else 'think'} {len(turn.moves)}")
         if self.failures:
@@ -98,6 +48,41 @@ class FakeShogiSeat:
         end = time.monotonic() + self.seconds
         while not turn.request.is_stopped and time.monotonic() < end:
             time.sleep(0.005)
+        return self.decide(turn)
+
+    def decide(self, turn: MoveTask) -> Any:
+        raise NotImplementedError
+
+    def end(self, result: str) -> None:
+        self.calls.append(f"end {result}")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+class FakeGoSeat(FakeSeat):
+    """Plays the first free point."""
+
+    def begin(self, start: GoStart) -> None:
+        self.calls.append("begin")
+
+    def decide(self, turn: MoveTask) -> GoReply:
+        assert len(set(turn.moves)) == len(turn.moves)
+        vertex = next(point for point in POINTS if point not in turn.moves)
+        return GoReply(vertex, '{"winrate":0.5}', "50.0%")
+
+
+class FakeShogiSeat(FakeSeat):
+    """Moves Black's rook to and fro and expects the same of White."""
+
+    centipawns = 600.0
+    decision: Decision | None = None
+    """What is decided in place of a move."""
+
+    def begin(self, max_moves: int, entering_king: str | None = None) -> None:
+        self.calls.append(f"begin {max_moves} {entering_king or 'own rule'}")
+
+    def decide(self, turn: MoveTask) -> Decision:
         if self.decision is not None:
             return self.decision
         side = len(turn.moves) // 2 % 2
@@ -105,9 +90,3 @@ class FakeShogiSeat:
         answer = parse_usi(("8b7b", "7b8b")[side])
         report = SearchReport(playouts=1, moves=(MoveReport(move, 1, 0.75, pv=(move, answer)),))
         return Decision(move, ponder=answer, report=report)
-
-    def end(self, result: str) -> None:
-        self.calls.append(f"end {result}")
-
-    def close(self) -> None:
-        self.calls.append("close")

@@ -28,7 +28,7 @@ from yomi.engine.servers.connection import ConnectionLostError, Done, Line
 from yomi.engine.servers.runner import Reporter
 from yomi.engine.servers.settings import CGOS, CSA, Account, Password, Server
 from yomi.engine.shogi.floodgate.client import CsaClient
-from yomi.engine.shogi.floodgate.seats import YomiShogiSeat
+from yomi.engine.shogi.floodgate.game import YomiShogiSeat
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_csa
 from yomi.engine.shogi.placement import format_sfen

@@ -21,9 +21,8 @@ from yomi.engine.go.cgos import client as cgos_client
 from yomi.engine.go.cgos.game import GoReply
 from yomi.engine.players.request import Decision
 from yomi.engine.servers import client, connection
-from yomi.engine.servers.game import GaveUpError
+from yomi.engine.servers.game import GaveUpError, MoveTask
 from yomi.engine.shogi.floodgate import client as csa_client
-from yomi.engine.shogi.floodgate.seats import MoveTask
 from yomi.engine.shogi.records.files import read_records
 
 SERVERS: list[type[CgosServer] | type[CsaServer]] = [CgosServer, CsaServer]
@@ -270,11 +269,11 @@ def test_the_move_that_was_decided_without_a_connection_is_sent(
     server = make_server(plies=5)
     seat = seat_for(server, seconds=0.3)
     running = Running(tmp_path, server.port, seat)
-    server.wait(lambda: running.client.game is not None and any(call[:2] in ("ge", "th") for call in seat.calls))
+    server.wait(lambda: running.client.game is not None and any(call[:2] == "th" for call in seat.calls))
     server.cut()
     running.join()
     assert server.errors == []
-    thoughts = [call for call in seat.calls if call.startswith(("genmove", "think"))]
+    thoughts = [call for call in seat.calls if call.startswith("think")]
     assert len(thoughts) == len(set(thoughts)) == 3  # nothing was thought about twice
 
 
@@ -333,13 +332,13 @@ def test_a_game_that_cannot_be_played_is_not_the_fault_of_the_engine(line: str, 
 @pytest.mark.parametrize("vertex", ["a9", "e10"])
 def test_an_illegal_move_of_the_engine_is_not_sent(vertex: str, tmp_path: Path) -> None:
     server = CgosServer(plies=9)
-    seat, genmove = FakeGoSeat(), FakeGoSeat.genmove
+    seat = FakeGoSeat()
+    decide = seat.decide
 
-    def choose_badly_once(self: FakeGoSeat, *arguments) -> GoReply:
-        reply = genmove(self, *arguments)
-        return GoReply(vertex) if "genmove 2" in self.calls[-1:] and "close" not in self.calls else reply
+    def choose_badly_once(turn: MoveTask) -> GoReply:
+        return GoReply(vertex) if len(turn.moves) == 2 and "close" not in seat.calls else decide(turn)
 
-    seat.genmove = choose_badly_once.__get__(seat)  # type: ignore[method-assign]
+    seat.decide = choose_badly_once  # type: ignore[method-assign]
     running = Running(tmp_path, server.port, seat)
     running.join()
     server.close()
@@ -614,8 +613,8 @@ def test_pondering_begins_when_the_move_is_out(tmp_path: Path) -> None:
     server = CgosServer(plies=5)
     seat = FakeGoSeat(ponders=True)
     Running(tmp_path, server.port, seat).join()
-    calls = [call.split()[0] for call in seat.calls if call.startswith(("genmove", "ponder"))]
-    assert calls == ["genmove", "ponder"] * 3
+    calls = [call.split()[0] for call in seat.calls if call.startswith(("think", "ponder"))]
+    assert calls == ["think", "ponder"] * 3
     server.close()
 
 

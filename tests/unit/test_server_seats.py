@@ -20,7 +20,7 @@ from tests.fakes.shogi_player import FakeShogiPlayer
 from yomi.engine.cli import servers
 from yomi.engine.cli.servers import account_options
 from yomi.engine.clients.client import EngineError, EngineMove, Evaluation
-from yomi.engine.clock import Clock, Clocks, TimeSystem
+from yomi.engine.clock import Clock, Clocks, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.default_network import network_file
 from yomi.engine.game import Game
@@ -29,15 +29,15 @@ from yomi.engine.go.points import square
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.registry import GAMES
-from yomi.engine.servers.game import GaveUpError
+from yomi.engine.servers.game import GaveUpError, MoveTask
 from yomi.engine.servers.runner import Reporter
 from yomi.engine.servers.settings import CGOS, CSA, Account, Password, Server
-from yomi.engine.shogi.floodgate.seats import MoveTask, UsiSeat, YomiShogiSeat, decision_of, go_words
+from yomi.engine.shogi.floodgate.game import UsiSeat, YomiShogiSeat, decision_of, go_words
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.errors import IllegalMove
 from yomi.nets.models import default_network
 
-START = GoStart(square(9), 7.0, 60.0, "gnu", "1800?", ((1, "e5"), (2, "c3")), True)
+START = GoStart(square(9), 7.0, 60.0, "gnu", "1800?")
 
 
 def clocks(black: float, white: float, byoyomi: float = 0.0, increment: float = 0.0) -> Clocks:
@@ -55,36 +55,41 @@ def account(protocol: str, module: str, *arguments: str, **keys) -> Account:
 # -- Go ------------------------------------------------------------------------------------------------------------
 
 
+def go_task(seat: YomiGoSeat | GtpSeat, moves: str, left: float, lag: float = 0.0) -> MoveTask:
+    """Return the task to choose a move after some moves."""
+    request = Request[Any](None)
+    settings = TimeSettings(TimeSystem.ABSOLUTE, 60.0)
+    seat.set_clocks(request, dict.fromkeys((BLACK, WHITE), Clock(settings, left)), lag)
+    return MoveTask("", moves.split(), request, len(moves.split()))
+
+
 def test_yomi_plays_by_the_rules_and_the_clock_of_cgos() -> None:
     player = FakePlayer(Options(lag=0.3))
     seat = YomiGoSeat(player)
     seat.begin(START)
-    at = time.monotonic()
-    reply = seat.genmove(1, 42.5, at, 0.2)
+    task = go_task(seat, "e5 c3", 42.5, 0.2)
+    reply = seat.think(task)
     request = player.requests[0]
     game, clock = request.game, request.clock
     assert (game.board.side, game.komi, game.rules, len(game.moves)) == (9, 7.0, RULES, 2)
     assert clock is not None
-    assert (clock.settings.system, clock.main, request.start) == (TimeSystem.ABSOLUTE, 42.5, at)
+    assert (clock.settings.system, clock.main, request.start) == (TimeSystem.ABSOLUTE, 42.5, task.request.start)
     assert request.options is not None
     assert (request.options.lag, player.options.lag) == (pytest.approx(0.5), 0.3)
-    with pytest.raises(IllegalMove):
-        seat.play(2, reply.vertex)
     assert json.loads(reply.analysis)["moves"][0]["move"] == reply.vertex.upper()
     assert len(json.loads(reply.analysis)["ownership"]) == 81
     assert reply.comment == "50.0% +1.5 16 visits"
-    calls = len(player.calls)
-    seat.begin(replace(START, is_new=False))
-    assert "new_game" not in player.calls[calls:]
+    with pytest.raises(IllegalMove):
+        seat.think(go_task(seat, f"e5 c3 {reply.vertex} {reply.vertex}", 42.0))
     player.resign_at = 0
-    assert seat.genmove(1, 40.0, time.monotonic(), 0.0).vertex == "resign"
+    assert seat.think(go_task(seat, "e5 c3", 40.0)).vertex == "resign"
 
 
 def test_a_move_that_only_another_rule_of_ko_allows_is_played() -> None:
     seat = YomiGoSeat(FakePlayer())
-    moves = ["e5", "e6", "d6", "d5", "d4", "c4", "f7", "c6", "a1", "b5"]  # Black's d6 and White's d5 cannot both be
-    seat.begin(replace(START, moves=tuple((1 + i % 2, vertex) for i, vertex in enumerate(moves))))
-    seat.play(1, "d7")
+    seat.begin(START)
+    # Black's d6 and White's d5 cannot both be
+    seat.think(go_task(seat, "e5 e6 d6 d5 d4 c4 f7 c6 a1 b5 d7", 60.0))
 
 
 @pytest.mark.parametrize(("game", "protocol"), [("go", CGOS), ("shogi", CSA)])
@@ -101,13 +106,14 @@ def test_another_engine_plays_go() -> None:
     try:
         assert seat.name.startswith("yomi ")
         seat.begin(START)
-        seat.play(1, "g7")
-        reply = seat.genmove(2, 5.0, time.monotonic(), 0.1)
+        reply = seat.think(go_task(seat, "e5 c3 g7", 5.0, 0.1))
         assert reply.vertex not in ("e5", "c3", "g7")
         assert json.loads(reply.analysis)["winrate"] == 0.5
         assert reply.comment == "50.0% +1.5 16 visits"
-        with pytest.raises(EngineError, match="refused 'play b e5'"):
-            seat.play(1, "e5")
+        again = seat.think(go_task(seat, "e5 c3 g7", 5.0))  # the server lacks the move
+        assert again.vertex == reply.vertex
+        with pytest.raises(EngineError, match=r"refused 'play [BW] e5'"):
+            seat.think(go_task(seat, f"e5 c3 g7 {again.vertex} e5", 5.0))
     finally:
         seat.close()
 

@@ -24,10 +24,11 @@ from yomi.engine.go.cgos.codec import (
     format_protocol,
     parse_line,
 )
-from yomi.engine.go.cgos.game import CgosGame, GoReply, GoSeat, MoveSearch
+from yomi.engine.go.cgos.game import CgosGame, GoReply, GoSeat
 from yomi.engine.go.points import VertexError
 from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from yomi.engine.servers.connection import ConnectionLostError, Line, OutOfStepError
+from yomi.engine.servers.game import MoveTask
 from yomi.engine.servers.settings import STARS
 
 log = logging.getLogger("yomi.servers")
@@ -116,13 +117,13 @@ class CgosClient(Client[CgosGame, GoSeat]):
                 game.resumed_at = len(setup.moves)
                 self.backoff.reset()  # after a loss of the connection the next attempt comes soon
             if not game.resume(setup):
-                self.seat.hurry()
-                self._begin(game, is_new=False)
+                self.stop_thinking(game)
+                game.decided = None
             self.report("resume", f"the game continues at move {game.ply + 1}", game=game.id, ply=game.ply)
             return
         self.drop_game("the server has started another game")
         game = self.new_game(lambda: CgosGame(setup, colors[0], self.records))
-        self._begin(game, is_new=True)
+        self.begin_game(game)
         self.save(game)
         self.report(
             "game",
@@ -140,8 +141,8 @@ class CgosClient(Client[CgosGame, GoSeat]):
             ply=game.ply,
         )
 
-    def _begin(self, game: CgosGame, is_new: bool) -> None:
-        start = game.start(is_new)
+    def begin_game(self, game: CgosGame) -> None:
+        start = game.start()
         self.submit("begin", lambda: self.seat.begin(start))
 
     def _played(self, game: CgosGame, message: OpponentMove) -> None:
@@ -149,7 +150,6 @@ class CgosClient(Client[CgosGame, GoSeat]):
             raise OutOfStepError(f"{COLOR_NAMES[message.color]} plays {message.vertex[:20]} out of turn")
         game.play(message.color, message.vertex, message.left)
         self.backoff.reset()  # after a loss of the connection the next attempt comes soon
-        self.submit("play", lambda: self.seat.play(message.color, message.vertex))
         self._after_move(game)
 
     def _genmove(self, game: CgosGame, message: Genmove, at: float) -> None:
@@ -162,20 +162,11 @@ class CgosClient(Client[CgosGame, GoSeat]):
             game.sent = None
         game.note_left(game.color, message.left)
         game.due = at
-        if game.decided is not None and game.decided[0] == game.ply:
-            self._answer(game, game.decided[1])
-        elif game.turn is None or game.turn.ply != game.ply:
-            self._think(game)
+        self.our_turn(game)
 
-    def _think(self, game: CgosGame) -> None:
-        assert game.due is not None
-        turn = game.turn = MoveSearch(game.ply)
-        color, left, at, lag = game.color, game.left[game.color], game.due, self.lag.expected
-        self.submit(turn, lambda: self.seat.genmove(color, left, at, lag))
-
-    def fault_of(self, game: CgosGame, turn: MoveSearch, result: Any) -> Exception | None:
+    def fault_of(self, game: CgosGame, turn: MoveTask, result: Any) -> Exception | None:
         assert isinstance(result, GoReply)
-        if result.vertex == "resign" or turn.ply != game.ply:
+        if turn.request.is_pondering or result.vertex == "resign" or turn.ply != game.ply:
             return None
         try:
             why = game.board.why_illegal(game.color, game.setup.board.parse_vertex(result.vertex), strict=False)
@@ -183,27 +174,13 @@ class CgosClient(Client[CgosGame, GoSeat]):
             return error
         return None if why is None else ValueError(f"illegal move {result.vertex}: {why}")
 
-    def on_decided(self, game: CgosGame, turn: MoveSearch, result: GoReply) -> None:
-        game.decided, game.turn = (turn.ply, result), None
-        if self.is_connected and game.due is not None:
-            self._answer(game, result)
-
-    def restart(self, game: CgosGame) -> None:
-        game.turn = game.decided = None
-        self._begin(game, is_new=True)
-        if self.is_connected and game.due is not None:
-            self._think(game)
-
-    def _answer(self, game: CgosGame, reply: GoReply) -> None:
-        assert game.due is not None
-        taken = time.monotonic() - game.due
-        game.max_seconds = max(game.max_seconds, taken)
+    def answer(self, game: CgosGame, reply: GoReply, taken: float) -> None:
         game.due, game.sent = None, (game.left[game.color], taken)
         if reply.vertex != "resign":
             game.play(game.color, reply.vertex, None, reply.comment)
         self.send(format_move(reply.vertex, reply.analysis if self._has_analysis else ""))
         if self.seat.ponders and reply.vertex != "resign":
-            self.submit("ponder", self.seat.ponder)
+            self.ponder(game)
         self._after_move(game)
 
     def _after_move(self, game: CgosGame) -> None:
@@ -217,7 +194,7 @@ class CgosClient(Client[CgosGame, GoSeat]):
     def _over(self, game: CgosGame, message: Gameover) -> None:
         outcome = game.finish(message.result)
         self.game = None
-        self.seat.hurry()
+        self.stop_thinking(game)
         why = f"{message.result} {message.text}".rstrip()
         self.completed(game, outcome, why, result=message.result, reason=message.text)
         self.submit("end", lambda: self.seat.end(message.result))
@@ -226,12 +203,6 @@ class CgosClient(Client[CgosGame, GoSeat]):
         else:
             self.send("ready")
             self.status("waiting for a game")
-
-    def drop_game(self, why: str) -> None:
-        game, self.game = self.game, None
-        if game is not None:
-            self.seat.hurry()
-            self.dropped(game, why)
 
     def resign_game(self) -> None:
         if self.game is not None and self.game.due is not None:

@@ -1,20 +1,18 @@
-"""One game on CGOS: the engine that plays it (yomi's own player or another GTP engine), moves, clocks and the record.
-
-One thread calls a seat, but any thread may call `hurry`.
-"""
+"""One game on CGOS: the engine that plays it, moves, clocks and the record."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from yomi.engine.clients.client import EngineError, Evaluation
 from yomi.engine.clients.gtp import GtpClient
-from yomi.engine.clock import Clock, TimeSettings, TimeSystem
-from yomi.engine.color import BLACK, LETTERS, WHITE, opponent
+from yomi.engine.clock import Clock, Clocks, TimeSettings, TimeSystem
+from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.go.cgos.codec import Setup, cgos_json
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.player import GoPlayer
@@ -25,7 +23,7 @@ from yomi.engine.go.scoring import read_result
 from yomi.engine.go.sgf import GameRecord, Node
 from yomi.engine.players.request import Request
 from yomi.engine.servers.connection import OutOfStepError
-from yomi.engine.servers.game import EngineSeat, GaveUpError, RecordFile, ServerGame, YomiSeat
+from yomi.engine.servers.game import EngineSeat, GaveUpError, MoveTask, RecordFile, ServerGame, YomiSeat
 from yomi.engine.servers.settings import Account
 from yomi.errors import IllegalMove
 
@@ -35,15 +33,13 @@ RULES = PRESETS["tromp-taylor"].with_rule("suicide", "false")
 
 @dataclass(frozen=True, slots=True)
 class GoStart:
-    """A game so far."""
+    """The settings of a game."""
 
     board: Board
     komi: float
     seconds: float
     opponent: str
     rating: str
-    moves: tuple[tuple[int, str], ...]  # (color, vertex)
-    is_new: bool  # Whether the game begins. If it continues, the engine may keep its tree.
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,66 +50,24 @@ class GoReply:
 
 
 class YomiGoSeat(YomiSeat[GoPlayer]):
-    def __init__(self, player: GoPlayer) -> None:
-        super().__init__(player)
-        self._current: Request[GoGame] | None = None
-
     def begin(self, start: GoStart) -> None:
         """Set up a game, and load everything for its board before a clock runs."""
-        player = self._player
-        player.stop()
-        self._game = GoGame(start.board, RULES, start.komi)
-        self._settings = TimeSettings(TimeSystem.ABSOLUTE, start.seconds)
-        if start.is_new:
-            player.new_game(self._game)
-        else:
-            player.load(self._game)
-        for color, vertex in start.moves:
-            self.play(color, vertex)
+        self._start = start
+        self._player.new_game(GoGame(start.board, RULES, start.komi))
 
-    def play(self, color: int, vertex: str) -> None:
-        """Play a move. Legality is not checked, because the server's ko rule may differ."""
-        self._player.stop()
-        self._game.play(color, self._game.board.parse_vertex(vertex), strict=False)
-
-    def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
-        """Choose a move, play it and return it.
-
-        `left` are seconds on our clock, which started `at` (time.monotonic()); a move loses `lag` seconds in transit.
-        """
-        player, board = self._player, self._game.board
-        request = self._request(color)
-        request.options = replace(player.options, lag=player.options.lag + lag)
-        request.clocks = dict.fromkeys((color, opponent(color)), Clock(self._settings, left))
-        request.start = at
-        self._current = request
+    def think(self, turn: MoveTask) -> GoReply:
+        player, board, request = self._player, self._start.board, turn.request
+        game = request.game = GoGame(board, RULES, self._start.komi)
+        for ply, vertex in enumerate(turn.moves):  # legality is not checked, because the server's ko rule may differ
+            game.play(color_at(ply), board.parse_vertex(vertex), strict=False)
+        request.hide_history = player.options.ignore_pre_root_history
         decision = player.decide(request)
         report = decision.report
         analysis = cgos_json(report, board) if report.moves else ""
         comment = str(Evaluation(report.winrate, report.score_lead, report.visits)) if analysis else ""
         if decision.resign or decision.move is None:
             return GoReply("resign", analysis, comment)
-        self._game.play(color, decision.move)
         return GoReply(board.vertex(decision.move).lower(), analysis, comment)
-
-    def hurry(self) -> None:
-        """Make a running `genmove` end soon."""
-        if self._current is not None:
-            self._current.stop()
-
-    def ponder(self) -> None:
-        """Start pondering until the next call; return at once. Called only if `ponders` is set."""
-        request = self._request(self._game.side_to_move)
-        request.ponder = True
-        self._player.start(request)
-
-    def end(self, result: str) -> None:
-        self._player.stop()
-
-    def _request(self, color: int) -> Request[GoGame]:
-        game = self._game.copy()
-        game.turn_to(color)
-        return Request(game, hide_history=self._player.options.ignore_pre_root_history)
 
 
 NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove", "quit")
@@ -136,26 +90,23 @@ class GtpSeat(EngineSeat[GtpClient]):
         for command, text in (("cgos-opponent_name", start.opponent), ("cgos-opponent_rating", start.rating)):
             if text and client.knows(command):
                 client.ask(f"{command} {text}")
-        for color, vertex in start.moves:
-            self.play(color, vertex)
+        self._start, self._moves = start, list[str]()
 
-    def play(self, color: int, vertex: str) -> None:
-        self._client.play(LETTERS[color], vertex)
-
-    def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
-        # The engine does not know the lag, so its clock is reduced.
-        clock = TimeSettings(TimeSystem.ABSOLUTE, max(left - lag - (time.monotonic() - at), 0.0))
-        found = self._client.genmove(LETTERS[color], Clock.full(clock))
+    def think(self, turn: MoveTask) -> GoReply:
+        if list(turn.moves[: len(self._moves)]) != self._moves:  # the server lacks a move
+            self.begin(self._start)
+        color, spent = color_at(len(turn.moves)), time.monotonic() - turn.request.start
+        assert turn.request.clocks is not None
+        clocks = {
+            side: Clock(clock.settings, max(clock.main - spent, 0.0)) for side, clock in turn.request.clocks.items()
+        }
+        found = self._client.choose("", turn.moves, color, clocks)
         vertex = found.move.lower()
+        self._moves = [*turn.moves, vertex]
         if not re.fullmatch(r"[a-z][0-9]{1,2}|pass|resign", vertex):
             raise EngineError(f"answered '{found.move[:80]}' to genmove: expected a move")
         raw = found.report if found.report.startswith("{") else ""
         return GoReply(vertex, raw or analysis_of(vertex, found.evaluation), str(found.evaluation or ""))
-
-    def hurry(self) -> None:
-        """GTP has no command for this."""
-
-    def ponder(self) -> None: ...
 
     def end(self, result: str) -> None:
         if self._client.knows("cgos-gameover"):
@@ -189,14 +140,11 @@ class Move:
     comment: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MoveSearch:
-    """A search in progress for our move."""
-
-    ply: int
+def color_at(ply: int) -> int:
+    return BLACK if ply % 2 == 0 else WHITE
 
 
-class CgosGame(ServerGame[MoveSearch, GoReply]):
+class CgosGame(ServerGame[GoReply]):
     def __init__(self, setup: Setup, color: int, records: Path) -> None:
         """Begin a game, or continue one that the server has resumed. Raises OSError or OutOfStepError."""
         name = f"{time.strftime('%Y%m%d')}-{setup.game_id}-{setup.names[WHITE]}-{setup.names[BLACK]}"
@@ -223,38 +171,43 @@ class CgosGame(ServerGame[MoveSearch, GoReply]):
 
     @property
     def side_to_move(self) -> int:
-        return BLACK if self.ply % 2 == 0 else WHITE
+        return color_at(self.ply)
+
+    @property
+    def asked_at(self) -> float | None:
+        return self.due
+
+    def task(self, request: Request[Any], *guess: str) -> MoveTask:
+        return MoveTask("", (*(move.vertex for move in self.moves), *guess), request, self.ply + len(guess))
+
+    def clocks(self, spent: float = 0.0) -> Clocks:
+        settings = TimeSettings(TimeSystem.ABSOLUTE, self.setup.seconds)
+        return {color: Clock(settings, left) for color, left in self.left.items()}
 
     def is_resumed_by(self, setup: Setup) -> bool:
         """Whether a setup continues this game: id, size, komi and players are equal."""
         ours, theirs = ((one.game_id, one.board, one.komi, one.names) for one in (self.setup, setup))
         return ours == theirs
 
-    def start(self, is_new: bool) -> GoStart:
+    def start(self) -> GoStart:
         setup = self.setup
-        moves = tuple((move.color, move.vertex) for move in self.moves)
-        rating = setup.ratings[opponent(self.color)]
-        return GoStart(setup.board, setup.komi, setup.seconds, self.opponent, rating, moves, is_new)
+        return GoStart(setup.board, setup.komi, setup.seconds, self.opponent, setup.ratings[opponent(self.color)])
 
     def resume(self, setup: Setup) -> bool:
-        """Adopt the server's moves. Return whether the engine's game is still valid: it may have one more move, ours.
+        """Adopt the server's moves, and return whether our decision is still valid: only our last move may be missing.
 
         Raises OutOfStepError and changes nothing if the server sent an illegal move.
         """
         self.board = _board_of(setup)
-        ours = [(move.color, move.vertex) for move in self.moves]
         server = _moves_of(setup)
-        theirs = [(move.color, move.vertex) for move in server]
+        ours, theirs = ([(move.color, move.vertex) for move in moves] for moves in (self.moves, server))
         self.due = self.sent = None
         is_lost = bool(self.moves) and self.moves[-1].color == self.color and theirs == ours[:-1]
         for old, new in zip(self.moves, server, strict=False):
             if (old.color, old.vertex) == (new.color, new.vertex):
                 new.comment = old.comment
         self.moves = server
-        if theirs == ours or is_lost:
-            return True
-        self.decided = self.turn = None
-        return False
+        return theirs == ours or is_lost
 
     def _is_ours(self, record: GameRecord) -> bool:
         """Whether a record is of this game and unfinished. The server may lack our last move."""
@@ -318,7 +271,7 @@ def _moves_in(record: GameRecord) -> list[Node]:
 
 
 def _moves_of(setup: Setup) -> list[Move]:
-    return [Move(BLACK if i % 2 == 0 else WHITE, vertex, left) for i, (vertex, left) in enumerate(setup.moves)]
+    return [Move(color_at(i), vertex, left) for i, (vertex, left) in enumerate(setup.moves)]
 
 
 def _board_of(setup: Setup) -> GoGame:

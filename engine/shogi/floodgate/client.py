@@ -11,13 +11,13 @@ import time
 from typing import Any
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
-from yomi.engine.players.request import Decision, Request
+from yomi.engine.players.request import Decision
 from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from yomi.engine.servers.connection import ConnectionLostError, Done, Line
+from yomi.engine.servers.game import MoveTask
 from yomi.engine.servers.settings import STARS
 from yomi.engine.shogi.floodgate import codec
-from yomi.engine.shogi.floodgate.game import CsaGame
-from yomi.engine.shogi.floodgate.seats import MoveTask, ShogiSeat
+from yomi.engine.shogi.floodgate.game import CsaGame, ShogiSeat
 from yomi.engine.shogi.notation import format_usi
 from yomi.engine.shogi.records.record import RecordedMove, note_of
 
@@ -123,7 +123,7 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
             return
         if game is None:
             game = self.new_game(lambda: CsaGame(summary, self.records))
-            self._begin(game)
+            self.begin_game(game)
             return  # the server hears of it when the engine is ready
         game.resume(summary)
         self.report("resume", f"the game goes on at move {game.ply + 1}", game=game.id, ply=game.ply)
@@ -148,37 +148,8 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
             ply=game.ply,
         )
         self.save(game)
-        game.asked_at = at
-        if game.is_our_turn:
-            self._our_turn(game, at)
-
-    def _our_turn(self, game: CsaGame, at: float) -> None:
-        """Send the decided move, keep thinking about the current one, or start to think."""
-        if game.decided is not None and game.decided[0] == game.ply:
-            self._answer(game, game.decided[1])
-            return
-        turn = game.turn
-        if turn is None or turn.ply != game.ply or turn.request.is_stopped or turn.request.is_pondering:
-            self._think(game, at)
-
-    def _think(self, game: CsaGame, at: float) -> None:
-        self._begin_task(game, MoveTask(game.sfen, tuple(game.usi), Request(None, start=at), game.ply))
-
-    def _ponder(self, game: CsaGame, expected: str, taken: float) -> None:
-        """Think about the position after the opponent's expected move; our last move took `taken` seconds."""
-        task = MoveTask(game.sfen, (*game.usi, expected), Request(None, ponder=True), game.ply + 1)
-        self._begin_task(game, task, taken)
-
-    def _begin_task(self, game: CsaGame, task: MoveTask, spent: float = 0.0) -> None:
-        self._stop_thinking(game)
-        game.turn = task
-        self.seat.set_clocks(task.request, game.clock.clocks(game.color, spent), self.lag.expected)
-        self.submit(task, lambda: self.seat.think(task))
-
-    def _stop_thinking(self, game: CsaGame) -> None:
-        if game.turn is not None:
-            game.turn.request.stop()
-            game.turn = None
+        game.clock_start = at
+        self.our_turn(game)
 
     def _moved(self, game: CsaGame, message: codec.Message, at: float) -> None:
         color = BLACK if message.text[0] == "+" else WHITE
@@ -192,7 +163,7 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
         else:
             played = game.play_theirs(message.text)
             game.charge(color, message.units)
-            game.asked_at = at
+            game.clock_start = at
             self._after_their_move(game, played, at)
         clock = game.clock.left
         left, score = {"+": clock[BLACK], "-": clock[WHITE]}, game.record.moves[-1].score
@@ -204,7 +175,7 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
             self.seat.set_clocks(turn.request, game.clock.clocks(game.color), self.lag.expected)
             turn.request.ponderhit(at=at)
         else:
-            self._our_turn(game, at)
+            self.our_turn(game)
 
     def on_done(self, done: Done) -> None:
         super().on_done(done)
@@ -220,13 +191,7 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
         why = game.placement.why_not(result.move)
         return None if why is None else ValueError(f"illegal move {format_usi(result.move)}: {why}")
 
-    def restart(self, game: CsaGame) -> None:
-        self._stop_thinking(game)
-        self._begin(game)
-        if game.is_running and game.is_our_turn and game.sent_at is None:
-            self._think(game, game.asked_at)
-
-    def _begin(self, game: CsaGame) -> None:
+    def begin_game(self, game: CsaGame) -> None:
         rule = codec.DECLARATIONS.get(game.declaration)
         if rule is None and game.declaration and not self._reported_declaration:
             self._reported_declaration = True
@@ -238,17 +203,7 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
             )
         self.submit(("begin", game.id), lambda: self.seat.begin(game.max_moves, rule))
 
-    def on_decided(self, game: CsaGame, turn: MoveTask, result: Decision) -> None:
-        game.turn = None
-        if turn.request.is_pondering:
-            return  # the guess is still open: the move is thought about again when it is due
-        game.decided = (turn.ply, result)
-        if game.may_move and game.is_our_turn and turn.ply == game.ply:
-            self._answer(game, result)
-
-    def _answer(self, game: CsaGame, decision: Decision) -> None:
-        taken = time.monotonic() - game.asked_at
-        game.max_seconds = max(game.max_seconds, taken)
+    def answer(self, game: CsaGame, decision: Decision, taken: float) -> None:
         # The server confirms %KACHI and %TORYO by ending the game.
         if decision.win:
             self.send("%KACHI")
@@ -260,7 +215,7 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
             game.sent_at = time.monotonic()
             self.send(text)
             if self.seat.ponders and decision.ponder is not None:
-                self._ponder(game, format_usi(decision.ponder), taken)
+                self.ponder(game, format_usi(decision.ponder), spent=taken)
 
     def _played(self, game: CsaGame, note: RecordedMove) -> str:
         score = note.score if self.server.comments else None
@@ -269,7 +224,7 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
         return codec.format_move(game.play_own(note), score, note.pv)
 
     def _over(self, game: CsaGame, result: str) -> None:
-        self._stop_thinking(game)
+        self.stop_thinking(game)
         outcome = game.finish(result)
         self.game = None
         name = "ended without judgement" if result == "CENSORED" else ""
@@ -278,18 +233,14 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
         if self.is_connected:
             self.log_out()
 
-    def drop_game(self, why: str) -> None:
-        game, self.game = self.game, None
-        if game is None:
-            return
-        self._stop_thinking(game)
+    def dropped(self, game: CsaGame, why: str) -> None:
         if game.is_running:
             game.finish("CHUDAN")
-            self.dropped(game, why)
+            super().dropped(game, why)
 
     def resign_game(self) -> None:
         # Without an engine the game cannot continue.
-        if self.game is not None and self.game.may_move and self.game.is_our_turn:
+        if self.game is not None and self.game.asked_at is not None:
             self.send("%TORYO")
 
     # -- time ------------------------------------------------------------------------------------------------------
@@ -306,7 +257,7 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
                 dues.append(self.timeout_at(game.sent_at + ANSWER_TIMEOUT, "no answer to our move"))
             if game.clock.is_limited and not game.is_our_turn:
                 # Any line shows that the server lives, not that the opponent moves.
-                begin = max(self.last_line, game.asked_at)
+                begin = max(self.last_line, game.clock_start)
                 patience = game.clock.allowed(opponent(game.color)) + OPPONENT_GRACE
                 dues.append(self.timeout_at(begin + patience, "silence beyond the opponent's time"))
         return dues

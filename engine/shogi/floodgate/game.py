@@ -1,22 +1,166 @@
-"""One game on a CSA server, as its client sees it: position, clocks and record. All times are in seconds."""
+"""One game on a CSA server: the engine that plays it, position, clocks and record. All times are in seconds."""
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import math
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from yomi.engine.clients.client import TIMEOUT, EngineError, EngineMove
+from yomi.engine.clients.usi import UsiClient, clock_words
 from yomi.engine.clock import Clock, Clocks
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
-from yomi.engine.players.request import Decision
+from yomi.engine.options import TABLE, OptionError
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.records import CENTIPAWNS
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.servers.connection import OutOfStepError
-from yomi.engine.servers.game import RecordFile, ServerGame
+from yomi.engine.servers.game import EngineSeat, MoveTask, RecordFile, ServerGame, YomiSeat
+from yomi.engine.servers.settings import Account
 from yomi.engine.shogi.floodgate.codec import Summary, TimeRule
-from yomi.engine.shogi.floodgate.seats import MoveTask
-from yomi.engine.shogi.notation import NotationError, format_csa, format_usi, illegal_action, parse_csa
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import (
+    NotationError,
+    format_csa,
+    format_usi,
+    illegal_action,
+    parse_csa,
+    parse_usi,
+    parse_usi_moves,
+)
 from yomi.engine.shogi.placement import DROP_PAWN_MATE, START_WORD, format_sfen
+from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import load_records, to_bytes
-from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove
+from yomi.engine.shogi.records.record import LINE_MOVES, START, GameRecord, RecordedMove
+
+log = logging.getLogger("yomi.servers")
+
+RULE = "EnteringKingRule"  # the option of YaneuraOu and other USI engines
+
+
+class YomiShogiSeat(YomiSeat[ShogiPlayer]):
+    """yomi's player on a server. Calls come one after the other, except `set_clocks`, which any thread may call."""
+
+    def __init__(self, player: ShogiPlayer) -> None:
+        super().__init__(player)
+        self._game = ShogiGame()
+
+    @property
+    def centipawns(self) -> float:
+        return self._player.options.centipawns
+
+    def begin(self, max_moves: int, entering_king: str | None = None) -> None:
+        """Start a game by the server's rules.
+
+        Args:
+            max_moves: the game is drawn after this many moves; 0: unknown.
+            entering_king: rule of the declaration win, a value of that option; None: unknown.
+        """
+        self._options = self._player.options.copy()
+        own = self._options.entering_king
+        if entering_king is not None and entering_king != own:
+            log.info("the server's rule of the declaration win is %s: it replaces %s for this game", entering_king, own)
+            self._options.set("entering_king", entering_king)
+        # The user's own limit remains if the option does not accept the server's.
+        with contextlib.suppress(OptionError):
+            self._options.set("max_moves", max_moves)
+        self._player.new_game(self._game)
+
+    def think(self, turn: MoveTask) -> Decision:
+        """Choose a move; block until it is chosen or the request is stopped."""
+        self._game = turn.request.game = self._game.continued(turn.start, turn.moves)
+        return self._player.decide(turn.request)
+
+
+class UsiSeat(EngineSeat[UsiClient]):
+    centipawns = CENTIPAWNS
+
+    def __init__(self, account: Account) -> None:
+        """Start the engine. Raises GaveUpError if it does not start, or lacks an option."""
+        super().__init__(account, UsiClient, options=account.usi_options)
+        self._limit = account.go
+        # The user's and the current value of the engine's option; None if it has no such option.
+        default = re.search(r"default (\S+)", self._client.options.get(RULE, ""))
+        self._own_rule = self._rule = account.usi_options.get(RULE, default[1]) if default else None
+        self.ponders = account.usi_options.get("USI_Ponder") == "true"
+
+    def begin(self, max_moves: int, entering_king: str | None = None) -> None:
+        # The engine's options decide how long a game may be.
+        wanted = self._own_rule if entering_king is None else TABLE["entering_king"].format_usi(entering_king)
+        if self._rule is not None and wanted is not None and wanted != self._rule:
+            if wanted not in self._client.options[RULE].split():
+                log.warning("%s has no %s %s, the server's rule: it plays by %s", self.name, RULE, wanted, self._rule)
+            else:
+                log.info("%s %s replaces %s for this game", RULE, wanted, self._rule)
+                self._client.set_option(RULE, wanted)
+                self._rule = wanted
+        self._client.new_game()
+
+    def think(self, turn: MoveTask) -> Decision:
+        request = turn.request
+        words = go_words(request, self._limit)
+        search = self._client.start(turn.start, turn.moves, words, allowed(request), request.start)
+
+        def forward() -> None:
+            if request.is_stopped:
+                search.stop()
+            elif request.ponder and not request.is_pondering:
+                search.ponderhit(allowed(request), request.start)
+
+        request.on_change = forward
+        forward()  # what changed before anybody listened
+        try:
+            return decision_of(search.wait())
+        finally:
+            request.on_change = None
+
+    def end(self, result: str) -> None:
+        if result in ("win", "lose", "draw"):
+            self._client.game_over(result)
+
+
+ShogiSeat = YomiShogiSeat | UsiSeat
+
+
+def go_words(request: Request[Any], limit: str = "") -> str:
+    """Return the words after `go`: `limit`, the clocks, or without clocks a long byo-yomi."""
+    clocks = request.clocks or dict.fromkeys((BLACK, WHITE), Clock.of(0.0, TIMEOUT))
+    words = limit or clock_words(clocks)
+    return f"ponder {words}" if request.ponder else words
+
+
+def allowed(request: Request[Any]) -> float:
+    """Return the seconds that the clocks allow a request; infinity without clocks or during pondering."""
+    if request.clocks is None or request.is_pondering:
+        return math.inf
+    return max(clock.main + clock.settings.increment + clock.settings.period for clock in request.clocks.values())
+
+
+def decision_of(found: EngineMove) -> Decision:
+    """Return an engine's move as a decision. Raises EngineError if it is not a move."""
+    if found.move in ("resign", "win"):
+        return Decision(None, resign=found.move == "resign", win=found.move == "win")
+    try:
+        move = parse_usi(found.move)
+    except NotationError as error:
+        raise EngineError(f"bestmove: {error}") from None
+    expected = parse_usi_moves([found.reply])
+    report = SearchReport()
+    evaluation = found.evaluation
+    if evaluation is not None and evaluation.winrate is not None:
+        has_line = evaluation.pv[:1] == (found.move,)
+        line = parse_usi_moves(evaluation.pv[:LINE_MOVES]) if has_line else (move,)
+        best = MoveReport(move, winrate=evaluation.winrate, pv=line, mate=evaluation.mate)
+        report = SearchReport(winrate=evaluation.winrate, playouts=evaluation.visits or 1, moves=(best,))
+    return Decision(move, ponder=expected[0] if expected else None, report=report)
+
+
+# -- the game ---------------------------------------------------------------------------------------------------------
 
 
 class CsaClock:
@@ -77,7 +221,7 @@ SERVER_ENDINGS = {
 OUTCOMES = {"WIN": 1, "LOSE": -1, "DRAW": 0, "CENSORED": 0}
 
 
-class CsaGame(ServerGame[MoveTask, Decision]):
+class CsaGame(ServerGame[Decision]):
     def __init__(self, summary: Summary, records: Path) -> None:
         """Start or resume a game. Raises OSError if the folder of the records cannot be made."""
         file = RecordFile(records, f"{time.strftime('%Y%m%d')}-{summary.game_id}", ".csa")
@@ -87,7 +231,7 @@ class CsaGame(ServerGame[MoveTask, Decision]):
         self.may_move = False  # the server has started the game on the current connection and accepts moves
         self.reason = ""  # the server's word for the game's end
         self.sent_at: float | None = None  # send time of our last move; None once the server has confirmed it
-        self.asked_at = time.monotonic()  # start time of our clock
+        self.clock_start = time.monotonic()  # start time of our clock
         self.record = GameRecord()
         self._started = time.strftime("%Y/%m/%d %H:%M:%S")
         if summary.record.moves:
@@ -140,9 +284,15 @@ class CsaGame(ServerGame[MoveTask, Decision]):
         return self.placement.side == self.color
 
     @property
-    def sfen(self) -> str:
-        """The initial position for the engine."""
-        return START_WORD if self.record.initial == START else format_sfen(self.record.initial)
+    def asked_at(self) -> float | None:
+        return self.clock_start if self.may_move and self.is_our_turn else None
+
+    def task(self, request: Request[Any], *guess: str) -> MoveTask:
+        start = START_WORD if self.record.initial == START else format_sfen(self.record.initial)
+        return MoveTask(start, (*self.usi, *guess), request, self.ply + len(guess))
+
+    def clocks(self, spent: float = 0.0) -> Clocks | None:
+        return self.clock.clocks(self.color, spent)
 
     def play_own(self, note: RecordedMove) -> str:
         text = format_csa(note.move, self.placement)
