@@ -121,3 +121,11 @@ def _is_for_own_kernels(options: Options) -> bool:
     if options.backend not in ("auto", "native") or options.precision not in ("auto", "int16"):
         return False
     return parse_device(options.device).is_cpu
+
+
+def game_of_network(name: str) -> str | None:
+    """Return the game of a network, or None if no file has this name (such as `none`). Raises NetworkError."""
+    from yomi.nets.load import game_of
+
+    path = Path(named_file(name, None))
+    return game_of(path) if path.is_file() else None

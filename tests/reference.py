@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.cli.match_settings import MatchSettings
 from yomi.engine.learning.settings import LearnSettings
+from yomi.engine.matches.settings import MatchSettings
 from yomi.engine.options import GROUPS, TABLE
 from yomi.nets.files import write_atomically
 from yomi.nets.training.config import TABLES

@@ -11,11 +11,14 @@ from yomi.errors import IllegalMove as IllegalMove
 from yomi.library.analysis import Analysis as Analysis
 from yomi.library.commands import dataset as dataset
 from yomi.library.commands import learn as learn
-from yomi.library.commands import match as match
-from yomi.library.commands import ratings as ratings
 from yomi.library.commands import selfplay as selfplay
 from yomi.library.engines import Engine as Engine
 from yomi.library.evaluation import Evaluation as Evaluation
+from yomi.library.matches import duel as duel
+from yomi.library.matches import match as match
+from yomi.library.matches import rate as rate
+from yomi.library.matches import ratings as ratings
+from yomi.library.matches import tune as tune
 from yomi.library.position import Position as Position
 from yomi.library.position import Result as Result
 from yomi.library.reviews import review as review

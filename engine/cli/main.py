@@ -60,6 +60,8 @@ GROUPS = {
 ALIASES = {"analyze": "review", "analyse": "review"}
 OBJECTS = {
     "rate": "match:RATE",
+    "tune": "duel:TUNE",
+    "status": "merge:STATUS",
     **{name: f"engines:{name.upper()}" for name in ("gtp", "usi", "analysis")},
     **{name: f"servers:{name.upper()}" for name in ("cgos", "floodgate")},
     **{name: f"setup:{name.upper()}" for name in ("setup", "config", "completion")},

@@ -1,21 +1,23 @@
-"""`yomi merge`: one run from parts that `--task` has made."""
+"""`yomi merge`: one run from parts that `--task` has made. `yomi status`: the progress of runs, and of their parts."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from yomi.engine.cli.output import echo, say
-from yomi.engine.cli.parser import CliError
+from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.clusters.jobs import (
     RUN_NAME,
     JobError,
     Part,
     Run,
+    Task,
     check_parts,
     missing_lines,
     part_folders,
@@ -24,6 +26,7 @@ from yomi.engine.clusters.jobs import (
 )
 from yomi.engine.registry import GAMES
 from yomi.nets.files import draft_folder, write_atomically
+from yomi.time_left import duration
 
 USAGE = "yomi merge PART [PART ...] --out FOLDER"
 EPILOG = """\
@@ -38,7 +41,7 @@ missing, the command names them and the commands that make them. docs/CLUSTERS.m
 """
 # The functions `done`, `results` and, for commands with tasks, `merge` of each command
 KINDS = {
-    "tune": "yomi.engine.cli.tune",
+    "tune": "yomi.engine.matches.tuning",
     **dict.fromkeys(("match", "duel"), "yomi.engine.matches.parts"),
     "review": "yomi.engine.reviews.shares",
     **dict.fromkeys(("dataset play", "dataset make", "dataset vary"), "yomi.engine.datasets.shards"),
@@ -87,3 +90,138 @@ def run(args: argparse.Namespace) -> int:
         write_atomically(folder / RUN_NAME, replace(some, task=None, starts=starts).to_json())
     echo(f"{len(parts)} parts, {some.units} {some.unit} merged in {args.out}")
     return 0
+
+
+# -- yomi status -------------------------------------------------------------------------------------------------------
+
+STATUS_USAGE = "yomi status FOLDER [FOLDER ...] [--html FILE]"
+STATUS_EPILOG = """\
+examples:
+  yomi status match                  a folder of yomi match, with its parts if there are any
+  yomi status match learn-go --html status.html
+
+The command shows progress, speed, time left, the tasks that are waited for, and the results so far.
+"""
+SILENT_SECONDS = 600.0  # without a new unit; a run that is silent for longer may have been killed
+
+
+def _add_status(parser: argparse.ArgumentParser) -> None:
+    text = "show the runs in these folders"
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help=text)
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page with the status")
+
+
+def _run_status(args: argparse.Namespace) -> int:
+    from yomi.engine.learning.page import comparison_text, short_names, write_runs
+    from yomi.engine.learning.store import Store
+
+    now = time.time()
+    shown = [_data(folder, name, now) for folder, name in zip(args.folders, short_names(args.folders), strict=True)]
+    learned = [folder for folder in args.folders if (folder / Store.SETTINGS).exists()]
+    for folder, data in zip(args.folders, shown, strict=True):
+        echo((f"{folder}\n" if len(shown) > 1 else "") + data["text"].rstrip())
+    if len(learned) > 1:
+        echo(comparison_text(learned, short_names(learned)))
+    if args.html is not None:
+        write_runs(shown, args.html, now)
+        echo(f"written to {args.html}")
+    return 0
+
+
+def _data(folder: Path, name: str, now: float) -> dict[str, Any]:
+    """Return the status of a folder in the form of a page's data."""
+    from yomi.engine.learning.page import plain_data, run_data
+    from yomi.engine.learning.store import Store
+
+    if (folder / Store.SETTINGS).exists():
+        return run_data(folder, name, now)
+    folders = part_folders([folder])
+    if not all((part / RUN_NAME).exists() for part in folders):
+        raise CliError(f"{folder}: no {RUN_NAME} found, expected the folder of a run")
+    shares = [_Share.read(part) for part in folders]
+    if len(shares) > 1:
+        check_parts([(share.folder, share.run) for share in shares])
+    is_running = any(share.left and now - share.changed < SILENT_SECONDS for share in shares)
+    return plain_data(name, f"yomi {shares[0].run.command}", status_text(shares, now), is_running)
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """A run, or a part of one, with its progress."""
+
+    folder: Path
+    run: Run
+    done: int  # units
+    changed: float  # time of the newest result, in Unix seconds
+
+    @classmethod
+    def read(cls, folder: Path) -> _Share:
+        run = read_run(folder)
+        return cls(folder, run, len(kind_of(run).done(folder, run, GAMES)), _changed(folder))
+
+    @property
+    def left(self) -> int:
+        return len(self.run.share) - self.done
+
+    @property
+    def rate(self) -> float:
+        """Units per second since the last start, 0 before the first."""
+        start = self.run.starts[-1]
+        return (self.done - start.done) / max(1e-3, self.changed - start.time)
+
+
+def _changed(folder: Path) -> float:
+    """Return the time of the newest result: the description of the run and unfinished files are none."""
+    names = (path for path in folder.iterdir() if path.name != RUN_NAME and not path.name.startswith("."))
+    return max((path.stat().st_mtime for path in names), default=0.0)
+
+
+def status_text(shares: Sequence[_Share], now: float) -> str:
+    """Return the status of a run, or of all its parts, for the terminal. `now` is in Unix seconds."""
+    run = shares[0].run
+    starts = [start for share in shares for start in share.run.starts]
+    machines = dict.fromkeys(f"{start.machine['host']} ({start.machine.get('cpu')})" for start in starts)
+    versions = dict.fromkeys(start.version for start in starts)
+    count = run.task.count if run.task else 1
+    begun = {share.run.task.number for share in shares if share.run.task}
+    absent = [Task(number, count) for number in range(1, count + 1) if run.task and number not in begun]
+    done = sum(share.done for share in shares)
+    active = [share for share in shares if share.left]
+    rates = [share.rate for share in active if share.rate > 0.0]
+    lines = [
+        ("run", f"yomi {run.command}, version {', '.join(versions)}, on {', '.join(machines)}"),
+        ("command", run.command_line(None)),
+        *((f"{name}", value) for name, value in run.networks.items()),
+        ("done", f"{done:,} of {run.units:,} {run.unit} ({done / max(1, run.units):.0%})"),
+        ("speed", _rate(sum(rates)) if rates else ""),
+    ]
+    if rates:
+        seconds = max(share.left / share.rate for share in active if share.rate > 0.0)
+        unknown = len(active) - len(rates) + len(absent)
+        lines.append(
+            ("left", f"about {duration(seconds)}" + (f", without {unknown} tasks of unknown speed" * bool(unknown)))
+        )
+    for share in active:
+        progress = f"{share.done:,} of {len(share.run.share):,}"
+        rate = f", {_rate(share.rate)}" if share.rate > 0.0 else ""
+        last = f", last change {duration(now - share.changed)} ago" if share.changed else ""
+        name = f"task {share.run.task}: " if share.run.task else ""
+        lines.append(("waits for", f"{name}{progress}{rate}{last}"))
+    lines += [("waits for", f"task {task}, not begun: {run.command_line(task)}") for task in absent]
+    lines.append(("results", "" if done else "none yet"))
+    text = "".join(f"{name:11} {value}\n" for name, value in lines if value)
+    if done:
+        results = kind_of(run).results([share.folder for share in shares], run)
+        text += "\n" + "\n".join(results) + "\n"
+    return text
+
+
+def _rate(rate: float) -> str:
+    """Return a number of units per second in the unit of time in which it is at least 1."""
+    for unit, seconds in (("second", 1), ("minute", 60), ("hour", 3600)):
+        if rate * seconds >= 1.0:
+            return f"{rate * seconds:.1f} a {unit}"
+    return f"{rate * 86400:.1f} a day"
+
+
+STATUS = Command(STATUS_USAGE, STATUS_EPILOG, _add_status, _run_status)

@@ -284,8 +284,31 @@ def _digest(files: Mapping[str, bytes]) -> str:
     return hashlib.sha256(b"".join(files.values())).hexdigest()[:DIGITS]
 
 
-class _Remote:
-    # An actor. It makes an object of this package on its node, and calls the methods of it, all in one thread.
+def _actor_class(folder: str) -> type:
+    # Ray puts the command's folder first on the import path of all workers, but it may contain anyone's modules (see
+    # yomi.children). Only an inner class travels without a module, so that nothing is imported before.
+
+    class Actor:
+        def __init__(self) -> None:
+            import sys
+
+            if folder in sys.path:
+                sys.path.remove(folder)  # once: a checkout stays, by PYTHONPATH
+            from yomi.engine.clusters.actors import Remote
+
+            self._remote = Remote()
+
+        def begin(self, *arguments: Any) -> None:
+            self._remote.begin(*arguments)
+
+        def call(self, *arguments: Any) -> bytes:
+            return self._remote.call(*arguments)
+
+    return Actor
+
+
+class Remote:
+    # Makes an object of this package on a node, and calls the methods of it, all in one thread.
 
     def begin(self, version: str, made: bytes, parcels: Mapping[str, Parcel], gpus: float, japanese: bool) -> None:
         # Slow on a node that has not compiled the kernels yet.
@@ -297,8 +320,9 @@ class _Remote:
         make, arguments = pickle.loads(made)
         self._made = make({path: parcel.unpack() for path, parcel in parcels.items()}, *arguments)
 
-    def call(self, name: str, *arguments: Any) -> Any:
-        return getattr(self._made, name)(*arguments)
+    def call(self, name: str, *arguments: Any) -> bytes:
+        # Pickled, because arrays from Ray's store would keep its memory occupied.
+        return pickle.dumps(getattr(self._made, name)(*arguments))
 
 
 @dataclass(frozen=True)
@@ -339,7 +363,8 @@ class Actors:
         self.count = cluster.actors
         self._recipe, self._on_loss = recipe, on_loss
         resources = {"num_cpus": options.cpus, "num_gpus": options.gpus}
-        self._remote = self._ray.remote(_Remote).options(**resources, max_restarts=0, scheduling_strategy="SPREAD")
+        actor = _actor_class(os.path.abspath(os.curdir))
+        self._remote = self._ray.remote(actor).options(**resources, max_restarts=0, scheduling_strategy="SPREAD")
         self._starts = self._failures = 0
         self._handles: list[Any] = [None] * self.count
         self._ready = [False] * self.count
@@ -385,7 +410,7 @@ class Actors:
                 answers.append(self.lose(number, *_why(error)))
                 continue
             self._ready[number] = True
-            answers.append(Answer(number, name, value))
+            answers.append(Answer(number, name, None if name == BEGIN else pickle.loads(value)))
         return answers
 
     def call(self, number: int, name: str, *arguments: Any) -> None:

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.clusters.actors import ClusterOptions, Places, Recipe
 from yomi.engine.clusters.jobs import RUN_NAME, JobError, Part, Run, Task, begin_run
-from yomi.engine.clusters.units import Report, UnitPool, UnitWorker
-from yomi.nets.arrays import read_header
-from yomi.nets.data.columns import cast
-from yomi.nets.data.shards import SPLITS, Dataset, Shard, check_layout, check_numbers, open_dataset, write_shard
+from yomi.engine.clusters.units import UnitPool, UnitWorker
+from yomi.nets.data.shards import SPLITS, Dataset, open_dataset, write_shard
 from yomi.nets.files import copy_file
-from yomi.nets.metadata import FeatureSet
 
 UNIT = "shards"
-SUFFIX = ".npy"
 Log: TypeAlias = Callable[[str], None]
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
 Named: TypeAlias = tuple[str, int, str]  # split, board size and name of a shard
@@ -115,14 +109,16 @@ def make_shards(
 
     if work.cluster is not None:
         if missing:
-            for number, columns in _on_cluster(work.cluster, dataset, planned, maker, payload, log, missing):
-                write(number, columns)
+            recipe = Recipe(ShardUnits, (maker, max(1, int(work.cluster.cpus))), maker.networks)
+            with UnitPool(work.cluster, lambda actors: (recipe, 1), log) as pool:
+                for number, columns in pool.run((number, payload(number)) for number in missing):
+                    write(number, columns)
     elif at_once == 1:
         for number in missing:
             write(number, maker.columns(payload(number), threads))
     else:
-        with ThreadPoolExecutor(at_once) as pool:
-            for _ in pool.map(lambda number: write(number, maker.columns(payload(number), threads)), missing):
+        with ThreadPoolExecutor(at_once) as executor:
+            for _ in executor.map(lambda number: write(number, maker.columns(payload(number), threads)), missing):
                 pass
     return open_dataset(dataset.folder)
 
@@ -135,60 +131,11 @@ class ShardUnits(UnitWorker):
         maker.move(places)
         self._maker, self._threads = maker, threads
 
-    def work(self, unit: int, payload: Any) -> Report:
-        return Report(None, to_files(self._maker.columns(payload, self._threads)))
+    def work(self, number: int, payload: Any) -> Columns:
+        return self._maker.columns(payload, self._threads)
 
     def close(self) -> None:
         self._maker.close()
-
-
-def _on_cluster(
-    cluster: ClusterOptions,
-    dataset: Dataset,
-    planned: Sequence[Named],
-    maker: ShardMaker,
-    payload: Callable[[int], Any],
-    log: Log,
-    missing: Sequence[int],
-) -> Iterator[tuple[int, Columns]]:
-    features = dataset.manifest.features
-
-    def check(number: int, report: Report) -> Columns:
-        return from_files(report, planned[number], features)
-
-    recipe = Recipe(ShardUnits, (maker, max(1, int(cluster.cpus))), maker.networks)
-    with UnitPool(cluster, lambda actors: (recipe, 1), log) as pool:
-        yield from pool.run(missing, payload, check)
-
-
-def to_files(columns: Columns) -> dict[str, bytes]:
-    """Return the columns of a shard as .npy files."""
-    files = {}
-    for name, array in columns.items():
-        with io.BytesIO() as stream:
-            np.save(stream, cast(name, array), allow_pickle=False)
-            files[name + SUFFIX] = stream.getvalue()
-    return files
-
-
-def from_files(report: Report, planned: Named, features: FeatureSet) -> Columns:
-    """Return the columns in a report. Raises NetworkError or ValueError if they do not fit the planned shard."""
-    columns: Columns = {}
-    for name, content in report.files.items():
-        if not name.endswith(SUFFIX):
-            raise ValueError(f"file {name} found, expected columns")
-        header = read_header(io.BytesIO(content), len(content))
-        columns[name.removesuffix(SUFFIX)] = np.frombuffer(content, header.dtype, offset=header.offset).reshape(
-            header.shape
-        )
-    split, size, name = planned
-    rows = {array.shape[:1] for array in columns.values()}
-    if len(rows) != 1 or rows == {()}:
-        raise ValueError(f"columns with {sorted(rows)!r:.80} rows found, expected the same number")
-    shard = Shard(Path(name), split, size, next(iter(rows))[0])
-    check_layout(shard, columns, features)
-    check_numbers(shard, columns, features.policy_size(size))
-    return columns
 
 
 # -- parts of a set ----------------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from yomi.engine.clusters.actors import BEGIN, GATHER_SECONDS, Actors, Cluster, 
 from yomi.engine.game import Game
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task
-from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, LearningMatch, play_match
+from yomi.engine.matches.duel import SIDE_BY_SIDE, LearningMatch, play_match
+from yomi.engine.matches.score import DuelScore
 from yomi.engine.options import Options
 from yomi.nets.user_files import define_function, is_in_file, read_source
 
@@ -47,13 +48,12 @@ class ActorPlayer:
     def use(self, task: Task, parcel: Parcel | None) -> None:
         self._worker.use(dataclasses.replace(task, options=_unpacked(task.options, parcel)))
 
-    def play(self) -> bytes:
-        # Pickled, because arrays from Ray's store would keep its memory occupied.
+    def play(self) -> list[Delivery]:
         end = time.monotonic() + GATHER_SECONDS
         deliveries = [self._worker.play()]
         while time.monotonic() < end:
             deliveries.append(self._worker.play())
-        return pickle.dumps(deliveries)
+        return deliveries
 
     def match(self, match: LearningMatch, parcels: Sequence[Parcel | None]) -> DuelScore:
         first, second = (_unpacked(*player) for player in zip(match.players, parcels, strict=True))
@@ -106,7 +106,7 @@ class RayWorkers:
                     self.actors.call(answer.actor, "play")
             elif answer.name == "play":
                 self.actors.note_success()
-                deliveries += pickle.loads(answer.value)
+                deliveries += answer.value
                 if answer.actor in self.actors.ready:
                     self.actors.call(answer.actor, "play")
         return deliveries
@@ -147,7 +147,7 @@ class RayWorkers:
         while not self._cluster.ray.wait([call], timeout=1.0)[0]:
             self._cluster.check()
         try:
-            score: DuelScore = self._cluster.ray.get(call)
+            score: DuelScore = pickle.loads(self._cluster.ray.get(call))
         except self._cluster.ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except self._cluster.ray.exceptions.RayError:  # `take` reports the loss

@@ -26,8 +26,9 @@ from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import NETWORK_INTERVAL, NOTHING_PLANNED, Store
 from yomi.engine.learning.workers import Delivery, Task, Workers
 from yomi.engine.machine import start_facts
-from yomi.engine.matches.duel import DuelScore, LearningMatch, Matches, play_match
+from yomi.engine.matches.duel import LearningMatch, Matches, play_match
 from yomi.engine.matches.rating import Sprt, color_note
+from yomi.engine.matches.score import DuelScore
 from yomi.engine.options import Options
 from yomi.nets.data.shards import Dataset
 from yomi.nets.files import write_atomically

@@ -13,24 +13,16 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, TypeAlias, cast
 
 from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clusters.processes import ChildProcess
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.game import Game
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task
 from yomi.engine.machine import usable_cores
-from yomi.engine.matches.duel import (
-    SIDE_BY_SIDE,
-    ChildProcess,
-    Duel,
-    DuelConfig,
-    DuelGame,
-    DuelScore,
-    DuelTask,
-    LearningMatch,
-    MatchState,
-    Players,
-)
+from yomi.engine.matches.duel import SIDE_BY_SIDE, Duel, DuelConfig, DuelTask, LearningMatch, Players
+from yomi.engine.matches.results import GameResult
+from yomi.engine.matches.score import DuelScore, MatchState
 from yomi.nets.errors import NetworkError
 
 FAILURES = 3  # losses per worker, on average, that end a run without games
@@ -60,7 +52,7 @@ class MatchNews:
     """A worker's report on its part of a match."""
 
     match: int
-    played: list[DuelGame]
+    played: list[GameResult]
     faults: list[str]  # the reason for each game that an engine spoiled since the last report
     error: str = ""  # why the match cannot continue
 
@@ -269,7 +261,7 @@ class _Worker:
         self._has_task = False
         self._part: MatchPart | None = None
         self._duel: Duel | None = None
-        self._rounds: Iterator[list[DuelGame]] | None = None
+        self._rounds: Iterator[list[GameResult]] | None = None
 
     def run(self) -> None:
         while True:
@@ -314,7 +306,7 @@ class _Worker:
         assert self._part is not None
         assert self._duel is not None
         assert self._rounds is not None
-        end, played, is_over = time.monotonic() + seconds, list[DuelGame](), False
+        end, played, is_over = time.monotonic() + seconds, list[GameResult](), False
         error = ""
         self._duel.waits = waits
         while not is_over and time.monotonic() < end:

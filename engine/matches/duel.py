@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import multiprocessing
-import signal
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from yomi.engine.clients.spec import EngineSpec
-from yomi.engine.color import BLACK, DRAW, WHITE, opponent
+from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.game import Game
 from yomi.engine.learning.opponents import DroppedGame, FailureLimit, Opponent, OpponentPool
 from yomi.engine.learning.policies import puct
 from yomi.engine.learning.searches import ConcurrentGames, GameCoroutine, GameSearch, Searches
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.machine import usable_cores
-from yomi.engine.matches.rating import PAIR_SCORES, Sprt, color_note, difference
-from yomi.engine.matches.results import ORDER, GameResult, MatchError, WinDrawLoss, key_of
+from yomi.engine.matches.rating import Sprt
+from yomi.engine.matches.results import GameResult, key_of
+from yomi.engine.matches.score import DuelScore, MatchState
 from yomi.engine.options import Options
 from yomi.engine.play import Ended
 from yomi.engine.search.read_tree import COLD, move_order, utility_bounds
@@ -37,6 +35,7 @@ from yomi.engine.search.read_tree import COLD, move_order, utility_bounds
 Players: TypeAlias = "tuple[Options, Options | EngineSpec]"
 # Plays a match: `play_match`, or a function with the same arguments
 Matches: TypeAlias = "Callable[[Game[Any, Any], LearningMatch], DuelScore]"
+PLAYERS = "first", "second"  # their names in results
 SIDE_BY_SIDE = 32  # maximum number of concurrent games
 # Temperature of the first moves in gate and ladder, so that games differ; and the fraction of the board size after
 # which a temperature is halved.
@@ -72,42 +71,6 @@ class DuelTask:
     changes: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {})
 
 
-@dataclass(frozen=True, slots=True)
-class DuelGame:
-    """A finished game of a duel."""
-
-    number: int
-    ended: Ended
-    plies: int
-    opening: int  # plies of the opening
-    key: str  # equal for equal moves
-
-    @property
-    def first(self) -> int:
-        """Color of the first player."""
-        return BLACK if self.number % 2 == 0 else WHITE
-
-    def result(self, names: Sequence[str]) -> GameResult:
-        """Return the game in the form of the journal."""
-        black, white = names if self.first == BLACK else reversed(names)
-        chosen = self.plies - self.opening
-        return GameResult(
-            self.number,
-            black,
-            white,
-            *(self.ended.winner, self.ended.ending, self.ended.detail),
-            plies=self.plies,
-            chosen=(chosen - chosen // 2, chosen // 2),
-            opening=self.number // 2,
-            key=self.key,
-        )
-
-    @property
-    def points(self) -> int:
-        """Points of the first player: 2 for a win, 1 for a draw, otherwise 0."""
-        return 1 if self.ended.winner == DRAW else 2 if self.ended.winner == self.first else 0
-
-
 class Duel:
     """Two players and their searches. Not thread-safe. A context manager."""
 
@@ -137,7 +100,7 @@ class Duel:
                 self._searches.append(Searches(subject.spec, queue, search, count, visits, config.seed + number))
             self._stack = stack.pop_all()
 
-    def play(self, tasks: Iterable[DuelTask]) -> Iterator[DuelGame]:
+    def play(self, tasks: Iterable[DuelTask]) -> Iterator[GameResult]:
         """Play games and yield each as it ends. Takes a task only when there is a free slot.
 
         Raises:
@@ -147,7 +110,7 @@ class Duel:
         for played in self.rounds(tasks):
             yield from played
 
-    def rounds(self, tasks: Iterable[DuelTask]) -> Iterator[list[DuelGame]]:
+    def rounds(self, tasks: Iterable[DuelTask]) -> Iterator[list[GameResult]]:
         """Play games. Yield a list of the finished games, maybe empty, after each round of batches.
 
         An iterator of tasks that has ended is asked again while games are played.
@@ -157,14 +120,14 @@ class Duel:
         """
         left = iter(tasks)
 
-        def begin(slot: Sequence[GameSearch]) -> GameCoroutine[DuelGame | DroppedGame] | None:
+        def begin(slot: Sequence[GameSearch]) -> GameCoroutine[GameResult | DroppedGame] | None:
             task = self._again.popleft() if self._again else next(left, None)
             return None if task is None else self._host(slot, task)
 
         table, failure_limit = ConcurrentGames(self._searches, begin), FailureLimit()
         ended = table.take()
         while ended or not table.is_over:
-            played = [game for game in ended if isinstance(game, DuelGame)]
+            played = [game for game in ended if isinstance(game, GameResult)]
             faults = [game.why for game in ended if isinstance(game, DroppedGame)]
             failure_limit.note(faults, len(played))
             self.faults += faults
@@ -183,7 +146,7 @@ class Duel:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _host(self, slot: Sequence[GameSearch], task: DuelTask) -> GameCoroutine[DuelGame | DroppedGame]:
+    def _host(self, slot: Sequence[GameSearch], task: DuelTask) -> GameCoroutine[GameResult | DroppedGame]:
         """Play a game. If an engine fails, the game is queued again."""
         if self._opponents is None:
             return (yield from self._play_one(slot, task, None))
@@ -196,7 +159,7 @@ class Duel:
 
     def _play_one(
         self, slot: Sequence[GameSearch], task: DuelTask, engine: Opponent[Any] | None
-    ) -> GameCoroutine[DuelGame]:
+    ) -> GameCoroutine[GameResult]:
         """Play a game. `engine` is the second player if that is an engine."""
         config, number = self.config, task.number
         rng, pair_rng = (np.random.default_rng([config.seed, part]) for part in (number, number // 2))
@@ -229,7 +192,18 @@ class Duel:
             played.push(found.move if temperature >= COLD else best_move(search))
         if engine is not None:
             engine.leave(ended.winner)
-        return DuelGame(number, ended, played.ply, opening, key_of(self.game.format_opening(played)))
+        black, white = PLAYERS if first == BLACK else reversed(PLAYERS)
+        chosen = played.ply - opening
+        return GameResult(
+            number,
+            black,
+            white,
+            *(ended.winner, ended.ending, ended.detail),
+            plies=played.ply,
+            chosen=(chosen - chosen // 2, chosen // 2),
+            opening=number // 2,
+            key=key_of(self.game.format_opening(played)),
+        )
 
     def _begin(self, rng: np.random.Generator, pair: int) -> Any:
         """Return the initial game of a pair."""
@@ -269,75 +243,6 @@ def best_move(search: GameSearch) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class DuelScore(WinDrawLoss):
-    """The score of a duel, from the point of view of the first player."""
-
-    pairs: tuple[int, ...] = ()  # number of pairs with each of PAIR_SCORES
-    # The reason for each game that failed because of an engine; such games were played again
-    faults: tuple[str, ...] = ()
-    colors: tuple[int, ...] = (0, 0)  # number of pairs in which Black, and White, won both games
-
-    @property
-    def verdict(self) -> str:
-        """The difference of the players, or the reason why the games do not show it."""
-        return color_note(sum(self.pairs), self.colors) or str(difference(self.pairs))
-
-    def is_decided(self, test: Sprt | None) -> bool:
-        """Whether a test has ended. It does not end while the colors decide the games."""
-        return test is not None and not color_note(sum(self.pairs), self.colors) and test.verdict(self.pairs) != ""
-
-    def __str__(self) -> str:
-        """Return the numbers in the order ORDER."""
-        return f"{self.wins}-{self.losses}-{self.draws} ({ORDER})"
-
-
-def score_of(points: Mapping[int, int]) -> DuelScore:
-    """Return the score of games, given their points by number (see `DuelGame.points`)."""
-    counts = Counter(points.values())
-    # The first player has Black in the first game of a pair
-    whole = Counter(
-        (points[number], points[number + 1]) for number in points if number % 2 == 0 and number + 1 in points
-    )
-    pairs = tuple(sum(n for pair, n in whole.items() if sum(pair) == score) for score in range(len(PAIR_SCORES)))
-    return DuelScore(counts[2], counts[1], counts[0], pairs, colors=(whole[2, 0], whole[0, 2]))
-
-
-class MatchState:
-    """The state of a match whose games end in any order.
-
-    A test gets the pairs in the order of their numbers, and none after an unfinished one. Otherwise short games would
-    count first, and the end would depend on the machine.
-    """
-
-    def __init__(self, test: Sprt | None = None) -> None:
-        self.points: dict[int, int] = {}  # by number, see DuelGame.points
-        self._test, self._seen = test, 0
-        self.is_decided = False
-
-    def note(self, number: int, points: int) -> None:
-        self.points[number] = points
-        while not self.is_decided and self._seen in self.points and self._seen + 1 in self.points:
-            self._seen += 2
-            self.is_decided = score_of(self._tested()).is_decided(self._test)
-
-    @property
-    def score(self) -> DuelScore:
-        """Score of all games. Once a test is decided, only of the games that decided it."""
-        return score_of(self._tested() if self.is_decided else self.points)
-
-    def line(self) -> str:
-        score = self.score
-        text = f"{score}, {score.share:.1%}, {score.verdict}"
-        tested = score_of(self._tested())
-        if self._test is None or color_note(sum(tested.pairs), tested.colors):
-            return text
-        return f"{text}; {self._test.line(tested.pairs)}"
-
-    def _tested(self) -> dict[int, int]:
-        return {number: self.points[number] for number in range(self._seen)}
-
-
-@dataclass(frozen=True, slots=True)
 class LearningMatch:
     """A match of gate or ladder. Its games begin like those of self-play."""
 
@@ -372,132 +277,3 @@ def play_match(game: Game[Any, Any], match: LearningMatch) -> DuelScore:
             if state.is_decided:
                 break
         return dataclasses.replace(state.score, faults=tuple(duel.faults))
-
-
-END_SECONDS = 1.0  # time for a process to end by itself after its connection is closed
-
-
-class DuelPlayer(Protocol):
-    """Plays games: a Duel, or DuelProcesses."""
-
-    def play(self, tasks: Sequence[DuelTask]) -> Iterator[DuelGame]:
-        """Play games and yield each as it ends."""
-
-
-class ChildProcess:
-    """A process with a connection to this one. It works until the connection is closed."""
-
-    def __init__(self, main: Callable[..., None], *arguments: Any) -> None:
-        """Start the process. It calls `main` with its end of the connection and the arguments."""
-        context = multiprocessing.get_context("spawn")
-        self.link, other = context.Pipe()
-        self.process = context.Process(target=_run_child, args=(main, other, *arguments), daemon=True)
-        self.process.start()
-        other.close()
-
-    def end(self) -> int | None:
-        """Close the connection, end the process, and return its status."""
-        self.link.close()
-        self.process.join(END_SECONDS)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        return self.process.exitcode
-
-
-def _run_child(main: Callable[..., None], link: Connection, *arguments: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
-    try:
-        main(link, *arguments)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        pass
-    except Exception as error:
-        with contextlib.suppress(OSError):
-            link.send(f"{type(error).__name__}: {error}")
-
-
-class DuelProcesses:
-    """Processes that play the games of a match. A context manager.
-
-    The result of a game does not depend on the process that plays it.
-    """
-
-    def __init__(
-        self, processes: int, game: Game[Any, Any], players: tuple[Options, Options], config: DuelConfig, count: int
-    ) -> None:
-        """Start the processes. The other arguments are those of Duel."""
-        # The next task that no process has taken, counted over all lists of tasks
-        self._next = multiprocessing.get_context("spawn").Value("q", 0)
-        self._sent = 0  # tasks of all lists so far
-        arguments = self._next, game, players, config, count
-        self._children = [ChildProcess(play_tasks, *arguments) for _ in range(processes)]
-
-    def play(self, tasks: Sequence[DuelTask]) -> Iterator[DuelGame]:
-        """Play games and yield each as it ends.
-
-        Raises:
-            MatchError: a process cannot play or is lost.
-        """
-        children = {child.link: child for child in self._children}
-        for child in self._children:
-            try:
-                child.link.send((self._sent, tasks))
-            except OSError:
-                raise _lost(child) from None
-        left = len(tasks)
-        self._sent += left
-        while left:
-            for ready in cast("list[Connection]", wait(list(children))):  # on Windows they are PipeConnections
-                try:
-                    found = ready.recv()
-                except (EOFError, OSError):
-                    raise _lost(children[ready]) from None
-                if not isinstance(found, DuelGame):
-                    raise MatchError(f"a playing process has failed: {found}")
-                left -= 1
-                yield found
-
-    def close(self) -> None:
-        """End the processes. Unfinished games are lost."""
-        for child in self._children:
-            child.process.terminate()
-        for child in self._children:
-            child.end()
-
-    def __enter__(self) -> DuelProcesses:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-
-def _lost(child: ChildProcess) -> MatchError:
-    return MatchError(f"a playing process has ended with status {child.end()}; run the same command again to continue")
-
-
-def play_tasks(
-    link: Connection,
-    counter: Any,
-    game: Game[Any, Any],
-    players: tuple[Options, Options],
-    config: DuelConfig,
-    count: int,
-) -> None:
-    """Play lists of tasks, in a process, until the connection is closed."""
-    game.compile(lambda line: None, learning=True)
-    with Duel(game, players, config, count) as duel:
-        while True:
-            begin, tasks = link.recv()
-            for played in duel.play(_taken(begin, tasks, counter)):
-                link.send(played)
-
-
-def _taken(begin: int, tasks: Sequence[DuelTask], counter: Any) -> Iterator[DuelTask]:
-    """Yield the tasks that no other process has taken. The first task has the number `begin`."""
-    while True:
-        with counter.get_lock():
-            number = counter.value - begin
-            if number >= len(tasks):
-                return
-            counter.value += 1
-        yield tasks[number]

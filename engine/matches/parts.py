@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,6 +27,7 @@ from yomi.engine.matches.results import (
     write_journal,
 )
 from yomi.engine.matches.schedule import pairs_of
+from yomi.engine.matches.score import MatchState
 from yomi.engine.play import (
     ADJUDICATION,
     DECLARATION,
@@ -96,22 +98,46 @@ def check_journal(folder: Path, run: Run, games: Games) -> list[GameResult]:
     except OSError as error:
         raise MatchError(f"{path}: {error.strerror}") from None
     _check_header(path, description, run)
+    header = _read_header(path, description, run, games)
     lines: dict[int, int] = {}
     for line, game in found:
         try:
             if game.number in lines:
                 raise ValueError(f"is also in line {lines[game.number]}, expected one line a game")
             lines[game.number] = line
-            _check_players(game, description, run)
+            _check_players(game, header, run)
             _check_result(game)
-            if run.command == "match":
-                _check_records(game, folder, games[description["game"]].matches(), description["kept"]["openings"])
+            if header.kind is not None:
+                _check_records(game, folder, header.kind, header.openings)
         except (ValueError, OSError) as error:
             why = f"has {error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
             raise MatchError(f"{path}, line {line}: game {game.number + 1} {why}; {REPAIR}") from None
-        except (KeyError, TypeError, AttributeError, IndexError):
-            raise MatchError(f"{path}, line 1: a broken description of the match found; {REPAIR}") from None
     return [game for _, game in found]
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """The fields of a journal's first line that its games must fit."""
+
+    players: Sequence[str]  # empty in a tuning
+    pairs: Sequence[tuple[int, int]]  # of players, by index
+    kind: MatchGame[Any] | None = None  # None: the games have no records
+    openings: Sequence[str] = ()
+
+
+def _read_header(path: Path, description: Mapping[str, Any], run: Run, games: Games) -> _Header:
+    """Raises MatchError if a field is missing or has another form."""
+    try:
+        players, pairs = description["players"], [(0, 1)]
+        if run.command != "match":
+            return _Header(tuple(players), pairs)
+        names, openings = [player["name"] for player in players], description["kept"]["openings"]
+        if not all(isinstance(text, str) for text in [*names, *openings]):
+            raise ValueError("expected texts")
+        pairs = pairs_of(len(names), description["form"])
+        return _Header(names, pairs, games[description["game"]].matches(), openings)
+    except (KeyError, TypeError, ValueError):
+        raise MatchError(f"{path}, line 1: a broken description of the match found; {REPAIR}") from None
 
 
 def _check_header(path: Path, description: Mapping[str, Any], run: Run) -> None:
@@ -134,13 +160,9 @@ def _check_header(path: Path, description: Mapping[str, Any], run: Run) -> None:
             )
 
 
-def _check_players(game: GameResult, description: Mapping[str, Any], run: Run) -> None:
+def _check_players(game: GameResult, header: _Header, run: Run) -> None:
     """Check number and players of a game: the schedule decides who plays. Raises ValueError."""
-    pairs = [(0, 1)]
-    names = description["players"]  # none in a tuning
-    if run.command == "match":
-        names = [player["name"] for player in names]
-        pairs = pairs_of(len(names), description["form"])
+    names, pairs = header.players, header.pairs
     if game.number < 0 or (run.task is not None and unit_of(game.number) not in run.share):
         raise ValueError(f"is of another task, expected a game of task {run.task}")
     for name in (game.black, game.white):
@@ -228,8 +250,6 @@ def results(folders: Sequence[Path], run: Run) -> list[str]:
     """Return the score of a duel, or the tables of a match, so far. Raises MatchError if a journal cannot be read."""
     found = [result for folder in folders for result in read_journal(folder / JOURNAL_NAME)[1]]
     if run.command == "duel":
-        from yomi.engine.matches.duel import MatchState  # imports the kernels
-
         state = MatchState()
         for number, points in points_of(found).items():
             state.note(number, points)

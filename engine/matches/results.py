@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -30,6 +31,11 @@ class MatchError(LineError):
 def key_of(text: str) -> str:
     """Return a short hash of a game's opening and moves."""
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+def local_time() -> str:
+    """Return the time in the form of `GameResult.finished`."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,11 @@ class GameResult:
         """Black's points: 1, 0.5 or 0."""
         return {BLACK: 1.0, WHITE: 0.0}.get(self.winner, 0.5)
 
+    @property
+    def points(self) -> int:
+        """Points of the first player of a pair: 2 for a win, 1 for a draw, otherwise 0. Even games give it Black."""
+        return round(2 * (self.score if self.number % 2 == 0 else 1 - self.score))
+
     def to_json(self) -> dict[str, object]:
         return asdict(self)
 
@@ -156,9 +167,8 @@ class GameResult:
 
 
 def points_of(results: Iterable[GameResult]) -> dict[int, int]:
-    """Return the first player's points (see Played.points) by the number of the game."""
-    # The first player has Black in games of even numbers. Points are half points won: 0, 1 or 2.
-    return {game.number: round(2 * (game.score if game.number % 2 == 0 else 1 - game.score)) for game in results}
+    """Return the first player's points by the number of the game."""
+    return {game.number: game.points for game in results}
 
 
 def _has_type(value: object, wanted: str) -> bool:

@@ -1,19 +1,19 @@
-"""A match: concurrent games, each in a thread with its own engines. Each result is stored before it is announced."""
+"""A match: concurrent games, each in a thread with its own engines."""
 
 from __future__ import annotations
 
+import queue
 import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from yomi.engine.clients.client import EngineClient, EngineError, EngineProcess, OnStart
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.matches.games import GameRunner
-from yomi.engine.matches.results import FAULTS, GameResult, MatchError, PlayedGame, UnscoredError, key_of
+from yomi.engine.matches.results import FAULTS, GameResult, MatchError, PlayedGame, UnscoredError, key_of, local_time
 from yomi.engine.matches.schedule import Pairing
 from yomi.engine.play import FAILURE, Ended
 from yomi.nets.files import remove_drafts, write_atomically
@@ -26,7 +26,6 @@ class MatchPlan:
     """The settings of a match."""
 
     players: Sequence[EngineSpec]  # with all limits, including those of the match
-    pairings: Sequence[Pairing]
     openings: Sequence[str]
     # Called with a function that must be called with each engine the GameRunner starts
     make_game_runner: Callable[[OnStart], GameRunner[Any]]
@@ -36,66 +35,63 @@ class MatchPlan:
     restart: bool = False  # start the engines again for each game
 
 
-class Journal(Protocol):
-    """Receives the results of games. A `MatchJournal` is one."""
-
-    results: list[GameResult]
-
-    def add(self, result: GameResult) -> None: ...
-
-
 class MatchRunner:
-    """Plays the games of a match that are not in its journal."""
+    """Plays the games of a match. A context manager."""
 
-    def __init__(self, plan: MatchPlan, journal: Journal, on_result: Callable[[GameResult], bool]) -> None:
-        """Prepare. `on_result` is called with each game after it was stored, one call at a time. It returns True to end
-        the match.
-        """
-        self.plan, self.journal, self.on_result = plan, journal, on_result
-        done = {result.number for result in journal.results}
-        self._left = iter([pairing for pairing in plan.pairings if pairing.number not in done])
-        self._lock = threading.Lock()
-        self._stopped = threading.Event()
-        self._error: BaseException | None = None
+    def __init__(self, plan: MatchPlan) -> None:
+        self.plan = plan
         self.started: set[str] = set()  # players that have started at least once
         self._slots = [_Slot(self, number) for number in range(plan.parallel)]
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._left: Iterator[Pairing] = iter(())
+        # From the slots: a game, an error that ends the match, or None if the slot has no more games
+        self._found: queue.Queue[GameResult | BaseException | None] = queue.Queue()
 
-    def run(self) -> None:
-        """Play until all games are played, or `on_result` ends the match.
+    def play(self, tasks: Sequence[Pairing]) -> Iterator[GameResult]:
+        """Play games, and yield each as it ends. Engines stay for the next call.
 
         Raises:
             MatchError: an engine cannot be started at all, or nothing can be written.
         """
         remove_drafts(self.plan.folder)
-        threads = [threading.Thread(target=slot.run, name=f"game {slot.number}") for slot in self._slots]
-        for thread in threads:
+        self._left = iter(tasks)
+        self._threads = [threading.Thread(target=slot.run, name=f"game {slot.number}") for slot in self._slots]
+        for thread in self._threads:
             thread.start()
-        try:
-            for thread in threads:
-                while thread.is_alive():  # an interrupt at the keyboard gets through between two waits
-                    thread.join(0.5)
-        except BaseException:
+        active = len(self._threads)
+        while active:
+            try:
+                found = self._found.get(timeout=0.5)  # an interrupt at the keyboard gets through between two waits
+            except queue.Empty:
+                continue
+            if isinstance(found, BaseException):
+                raise found
+            if found is None:
+                active -= 1
+            else:
+                yield found
+
+    def close(self) -> None:
+        """End the engines, and unfinished games. Any thread may call it."""
+        if any(thread.is_alive() for thread in self._threads):
             self._stopped.set()
             for slot in self._slots:
                 slot.kill()
-            for thread in threads:
-                thread.join()
-            raise
-        if self._error is not None:
-            raise self._error
+        for thread in self._threads:
+            thread.join()
+        closers = [threading.Thread(target=slot.close) for slot in self._slots]  # engines may take their time
+        for thread in closers:
+            thread.start()
+        for thread in closers:
+            thread.join()
 
-    def play(self, pairings: Iterable[Pairing]) -> None:
-        """Play games in this thread, one after the other. The engines stay for the next call, until `close`.
+    def __enter__(self) -> MatchRunner:
+        return self
 
-        Raises:
-            MatchError: as `run`.
-        """
-        for pairing in pairings:
-            self._slots[0].play(pairing)
-
-    def close(self) -> None:
-        """End the engines of `play`."""
-        self._slots[0].close()
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     # -- for the slots -----------------------------------------------------------------------------------------------
 
@@ -104,31 +100,13 @@ class MatchRunner:
         with self._lock:
             return None if self._stopped.is_set() else next(self._left, None)
 
+    def put(self, found: GameResult | BaseException | None) -> None:
+        self._found.put(found)
+
     @property
     def is_stopped(self) -> bool:
         """Whether the match is over. Unfinished games do not count any more."""
         return self._stopped.is_set()
-
-    def add(self, result: GameResult) -> None:
-        """Store a result and announce it."""
-        with self._lock:
-            if self._stopped.is_set():
-                return
-            self.journal.add(result)
-            if self.on_result(result):
-                self._stop()
-
-    def fail(self, error: BaseException) -> None:
-        """End the match with an error."""
-        with self._lock:
-            if self._error is None and not self._stopped.is_set():
-                self._error = error
-            self._stop()
-
-    def _stop(self) -> None:
-        self._stopped.set()
-        for slot in self._slots:
-            slot.kill()
 
 
 class _Slot:
@@ -145,11 +123,13 @@ class _Slot:
     def run(self) -> None:
         try:
             while (pairing := self.runner.next()) is not None:
-                self.play(pairing)
+                if (result := self._play(pairing)) is not None:
+                    self.runner.put(result)
         except BaseException as error:
-            self.runner.fail(error)
+            if not self.runner.is_stopped:  # otherwise it has lost its engines
+                self.runner.put(error)
         finally:
-            self.close()
+            self.runner.put(None)
 
     def close(self) -> None:
         if self._game_runner is not None:
@@ -168,8 +148,8 @@ class _Slot:
         if self.runner.is_stopped:  # `kill` may have come before
             process.kill()
 
-    def play(self, pairing: Pairing) -> None:
-        """Play one game, write its record, and add the result."""
+    def _play(self, pairing: Pairing) -> GameResult | None:
+        """Play one game, write its record, and return the result. None: the match is over."""
         plan, runner = self.runner.plan, self.runner
         game_runner = self._game_runner = self._game_runner or plan.make_game_runner(self._watch)
         players = {BLACK: pairing.black, WHITE: pairing.white}
@@ -183,16 +163,16 @@ class _Slot:
                 played = PlayedGame(Ended(opponent(color), FAILURE, str(failure)))
                 break
         if runner.is_stopped:  # an engine that was starting may have been killed
-            return
+            return None
         try:
             played = played or game_runner.play(clients, opening, f"game {pairing.number + 1}")
         except UnscoredError as error:
             if runner.is_stopped:  # `kill` has ended the scoring engine, too
-                return
+                return None
             files = self._write(pairing, error.played, UNSCORED)
             raise MatchError(f"{error}; the game is in {plan.folder / files[0]}") from None
         if runner.is_stopped:
-            return
+            return None
         ended, errors = played.ended, ""
         if ended.ending in FAULTS:
             guilty = players[opponent(ended.winner)]
@@ -212,14 +192,14 @@ class _Slot:
             chosen=played.chosen,
             opening=pairing.opening,
             key=key_of(f"{opening}|{' '.join(played.moves)}"),
-            finished=time.strftime("%Y-%m-%dT%H:%M:%S"),
+            finished=local_time(),
             files=self._write(pairing, played),
             errors=errors,
         )
-        runner.add(result)
         if plan.restart:
             for player in list(self._clients):
                 self._drop(player)
+        return result
 
     def _client(self, game_runner: GameRunner[Any], player: int) -> EngineClient:
         """Return the engine of a player; start it if it is not running.

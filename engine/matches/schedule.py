@@ -18,7 +18,7 @@ from yomi.engine.matches.results import MatchError
 from yomi.engine.records import LeftOut
 from yomi.errors import fault_of
 
-FORMS = ("round-robin", "gauntlet")
+FORMS: tuple[str, ...] = ("round-robin", "gauntlet")
 # Draws in a row without a new opening that end the search: per known opening, and at least.
 ATTEMPTS, MIN_ATTEMPTS = 20, 200
 

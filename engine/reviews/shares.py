@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,9 +19,8 @@ from yomi.engine.clusters.jobs import (
     named_network,
     read_run,
 )
-from yomi.engine.clusters.units import Report, UnitPool, UnitWorker
+from yomi.engine.clusters.units import UnitPool, UnitWorker
 from yomi.engine.options import Options
-from yomi.engine.records import Note
 from yomi.engine.reviews.files import Job, Output
 from yomi.engine.reviews.run import RECORD_ERRORS, ReviewedGame, Reviewers, ReviewSettings
 from yomi.engine.reviews.scans import Progress
@@ -237,19 +235,18 @@ class ReviewUnits(UnitWorker):
         here = {name: moved(one, places) for name, one in options.items()}
         self._reviewers = Reviewers(games, lambda game: here[game.name], settings, lambda line: None)
 
-    def work(self, unit: int, payload: Any) -> Report:
-        games, files, error = list[Any](), dict[str, bytes](), ""
+    def work(self, number: int, payload: Any) -> tuple[list[ReviewedGame], str]:
+        """Return the games of a record, and its error; empty if there is none."""
+        games, error = list[ReviewedGame](), ""
         with tempfile.TemporaryDirectory(prefix="yomi-review-") as folder:
             path = Path(folder) / payload[0]
             write_atomically(path, payload[1])
             try:
                 for number, (name, review) in enumerate(self._reviewers.review(path, Progress()), 1):
-                    game = self._reviewers.settings.finish(name, number, review)
-                    files |= {f"{number}{suffix}": data for suffix, data in game.files.items()}
-                    games.append(dataclasses.asdict(dataclasses.replace(game, files={})))
+                    games.append(self._reviewers.settings.finish(name, number, review))
             except RECORD_ERRORS as fault:
                 error = self._reviewers.fault(path, fault).replace(str(path), RECORD)
-        return Report({"games": games, "error": error}, files)
+        return games, error
 
     def close(self) -> None:
         self._reviewers.close()
@@ -281,30 +278,8 @@ def review_on_cluster(
     jobs = share.jobs
     options = reviewers.options_of([job.path for job in jobs])
 
-    def payload(unit: int) -> tuple[str, bytes]:
-        return jobs[unit].path.name, jobs[unit].path.read_bytes()
-
-    def check(unit: int, report: Report) -> tuple[list[ReviewedGame], str]:
-        return _checked(report, jobs[unit])
-
+    records = ((unit, (jobs[unit].path.name, jobs[unit].path.read_bytes())) for unit in share.left)
     recipe = Recipe(ReviewUnits, (dict(reviewers.games), reviewers.settings, options), sent_networks(options.values()))
     with UnitPool(cluster, lambda actors: (recipe, 1), say) as pool:
-        for unit, (games, error) in pool.run(share.left, payload, check, in_order=True):
+        for unit, (games, error) in pool.run(records, in_order=True):
             share.add(unit, publish(jobs[unit], games, error.replace(RECORD, str(jobs[unit].path))))
-
-
-def _checked(report: Report, job: Job) -> tuple[list[ReviewedGame], str]:
-    """Return the games of a report on a record and the record's error. Raises ValueError if it is no report."""
-    games = []
-    for number, data in enumerate(report.data["games"], 1):
-        files = {Path(name).suffix: file for name, file in report.files.items() if Path(name).stem == str(number)}
-        game = ReviewedGame(**{**data, "notes": [Note(**note) for note in data["notes"]], "files": files})
-        texts = (game.name, game.heading, game.table, game.figures, game.engine, *game.cells)
-        if not all(isinstance(text, str) for text in texts) or not isinstance(game.data, dict):
-            raise ValueError("expected the review of a record")
-        if not game.name.startswith(job.path.stem) or Path(game.name).name != game.name or game.number != number:
-            raise ValueError("expected the review of a record")
-        games.append(game)
-    if sum(len(game.files) for game in games) != len(report.files) or not isinstance(report.data["error"], str):
-        raise ValueError("expected the review of a record")
-    return games, report.data["error"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pickle
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast
 
 from yomi.engine.clusters.actors import BEGIN, LOST, Answer, ClusterOptions, Recipe
-from yomi.engine.clusters.units import UnitWorker, distribute
+from yomi.engine.clusters.units import Unit, UnitWorker, distribute
 
 Events = Callable[[random.Random, "FakePool"], None]
 
@@ -39,7 +39,8 @@ class FakePool:
         busy = [number for number in self.workers if self.calls[number]]
         if busy:
             number = self.rng.choice(busy)
-            self.answers.append(Answer(number, "step", self.workers[number].step(self.calls[number].popleft())))
+            answer = self.workers[number].step(pickle.loads(pickle.dumps(self.calls[number].popleft())))
+            self.answers.append(Answer(number, "step", pickle.loads(pickle.dumps(answer))))
         answers, self.answers = self.answers, []
         return answers
 
@@ -71,9 +72,9 @@ class FakeUnitPool:
     made: list[FakePool]  # set by each test
 
     def __init__(
-        self, options: ClusterOptions, prepare: Callable[[int], tuple[Recipe, int]], say: Callable[[str], None]
+        self, place: ClusterOptions | int, prepare: Callable[[int], tuple[Recipe, int]], say: Callable[[str], None]
     ) -> None:
-        count = options.actors or 3
+        count = place if isinstance(place, int) else place.actors or 3
         recipe, self._slots = prepare(count)
         sent = pickle.dumps((recipe.make, recipe.arguments))
 
@@ -85,8 +86,8 @@ class FakeUnitPool:
         self._pool = FakePool(make, count, 1, kill_some)
         type(self).made.append(self._pool)
 
-    def run(self, units: Any, payload: Any, check: Any, *, in_order: bool = False) -> Iterator[tuple[int, Any]]:
-        return distribute(self._pool, units, payload, check, slots=self._slots, in_order=in_order)
+    def run(self, units: Iterable[Unit], *, in_order: bool = False) -> Iterator[Unit]:
+        return distribute(cast(Any, self._pool), units, slots=self._slots, in_order=in_order)
 
     def close(self) -> None:
         for worker in self._pool.workers.values():

@@ -27,7 +27,7 @@ from tests.naive.shogi_networks import write_network as write_shogi
 from yomi.bench.beside_cshogi import ProblemError, read_problems
 from yomi.bench.choices import ChoicesError, Sayings
 from yomi.bench.levels import LevelsError, read_pairings
-from yomi.engine.cli import match_settings, net
+from yomi.engine.cli import match, net
 from yomi.engine.cli.parser import CliError
 from yomi.engine.clients.spec import SpecError, parse_spec_table
 from yomi.engine.clusters.jobs import JobError, Part, Run, Task, begin_run, read_run
@@ -652,7 +652,7 @@ ownership = 0.5
 
 
 def _read_match(path: Path) -> None:
-    values, players = match_settings.read_file(path)
+    values, players = match.read_file(path)
     for player in players:
         parse_spec_table(player, "go", "gtp")
     repr(values)

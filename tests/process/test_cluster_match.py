@@ -84,3 +84,13 @@ def test_a_killed_command_and_a_killed_actor_cost_no_game(
     assert sorted(numbers) == list(range(GAMES))
     assert in_order(contents(tmp_path / "cluster")) == in_order(contents(tmp_path / "whole"))
     assert described(tmp_path / "cluster") == described(tmp_path / "whole")
+
+
+def test_actors_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "numba.py").write_text("raise RuntimeError('not this one')\n")
+    words = ["duel", "go", "--size", "5", "--net", "fast", "--visits", "2", "--second", "visits=3", "--games", "2"]
+    command = [sys.executable, "-m", "yomi", *words, "--cluster", "local", "--processes", "1"]
+    environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "2 games, " in done.stdout

@@ -24,7 +24,7 @@ from yomi.engine.clusters import jobs
 from yomi.engine.clusters.jobs import RUN_NAME, read_run
 from yomi.engine.datasets import shards as shard_units
 from yomi.engine.default_network import named_file
-from yomi.engine.matches import units as match_units
+from yomi.engine.matches import remote as match_remote
 from yomi.engine.matches.results import JOURNAL_NAME, read_journal
 from yomi.engine.reviews import shares
 
@@ -288,7 +288,7 @@ def actors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let commands with --cluster work on actors in this process, some of which are lost."""
     monkeypatch.setattr(FakeUnitPool, "made", [], raising=False)
     monkeypatch.setattr(jobs, "require_package", lambda package, use: None)
-    for module in (match_units, shard_units, shares):
+    for module in (match_remote, shard_units, shares):
         monkeypatch.setattr(module, "UnitPool", FakeUnitPool)
     yield
     assert len(FakeUnitPool.made) == 1

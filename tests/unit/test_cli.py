@@ -19,7 +19,7 @@ from yomi.bench.cli import make_parser
 from yomi.engine.cli import play
 from yomi.engine.cli.games import split_game, with_game
 from yomi.engine.cli.main import BENCH, build, expanded, main
-from yomi.engine.cli.match_settings import read_file
+from yomi.engine.cli.match import read_file
 from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.game import Game, Say

@@ -16,7 +16,7 @@ from yomi.engine.learning.loop import MAX_AHEAD, Goal, Loop
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import Store
 from yomi.engine.learning.workers import Delivery, Task
-from yomi.engine.matches.duel import DuelScore
+from yomi.engine.matches.score import DuelScore
 from yomi.engine.options import Options
 from yomi.engine.registry import GAMES
 from yomi.nets.files import write_atomically

@@ -14,8 +14,9 @@ from yomi.engine.learning.processes import FAILURES, ProcessWorkers
 from yomi.engine.learning.selfplay import SelfPlay
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.workers import Delivery, Task
-from yomi.engine.matches.duel import DuelScore, LearningMatch, play_match
+from yomi.engine.matches.duel import LearningMatch, play_match
 from yomi.engine.matches.rating import Sprt
+from yomi.engine.matches.score import DuelScore
 from yomi.engine.options import Options
 from yomi.engine.registry import GAMES
 from yomi.settings import make_settings

@@ -445,11 +445,11 @@ def test_a_match_and_its_ratings(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert [(each.black, each.white) for each in results] == [("a", "b"), ("b", "a")]
     assert len([line for line in lines if "/2  game" in line]) == 2
     assert yomi.match(players, game="go", size=5, games=2, max_moves=10, out=out) == results
-    assert {row.player for row in yomi.ratings(results).rows} == {"a", "b"}
-    assert yomi.ratings([out]).games == 2
-    assert "PLAYER" in str(yomi.ratings([("a", "b", yomi.BLACK), ("b", "a", 0)]))
+    assert {row.player for row in yomi.rate(results).rows} == {"a", "b"}
+    assert yomi.rate([out]).games == 2
+    assert "PLAYER" in str(yomi.rate([("a", "b", yomi.BLACK), ("b", "a", 0)]))
     assert capfd.readouterr() == ("", "")
     with pytest.raises(yomi.Error, match="unknown setting"):
         yomi.match(players, game="go", gammes=1)
     with pytest.raises(yomi.Error, match="no games"):
-        yomi.ratings([])
+        yomi.rate([])

@@ -185,7 +185,7 @@ def test_only_go_has_owners_and_only_names_of_games_make_engines(shogi: yomi.Eng
     ],
 )
 def test_ratings_of_wrong_games(games: Any, expected: str) -> None:
-    assert_wrong(lambda: yomi.ratings(games), expected)
+    assert_wrong(lambda: yomi.rate(games), expected)
 
 
 @pytest.mark.parametrize("players", ["yomi", 5, [], ["yomi"], ["yomi", 5]], ids=str)
@@ -193,7 +193,7 @@ def test_a_match_without_two_players_starts_nothing(
     players: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
-    monkeypatch.setattr("yomi.engine.cli.match.play_match", lambda *arguments: started.append(arguments))
+    monkeypatch.setattr("yomi.library.matches.play_match", lambda *arguments: started.append(arguments))
     assert_wrong(
         lambda: yomi.match(players, game="go", size=5, out=tmp_path / "m"), "expected a list of at least two players"
     )

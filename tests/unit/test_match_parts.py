@@ -18,13 +18,12 @@ from typing import Any
 import pytest
 
 from yomi.engine.cli.main import main
-from yomi.engine.cli.match import _as_described_now, _described, _find_game, _source, make_openings, play_match
-from yomi.engine.cli.match_settings import MatchSettings, bounds, cpus
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.clients.spec import SpecError, parse_spec
 from yomi.engine.clusters.jobs import Run, Task, begin_run
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.matches.games import Adjudicator
+from yomi.engine.matches.match import as_described_now, described, find_game, make_openings, match, opening_source
 from yomi.engine.matches.parts import check_journal, unit_of
 from yomi.engine.matches.rating import PAIR_SCORES, Sprt, expected_score, pair_counts
 from yomi.engine.matches.results import (
@@ -38,6 +37,7 @@ from yomi.engine.matches.results import (
     write_journal,
 )
 from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
+from yomi.engine.matches.settings import MatchSettings, bounds, cpus
 from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION, SCORE, Ended, Referee
 from yomi.engine.records import LeftOut
@@ -83,16 +83,19 @@ def test_pairs() -> None:
 def test_the_game_is_that_of_the_first_other_engine(tmp_path: Path) -> None:
     script = Path(__file__).parents[1] / "process" / "scripted_engine.py"
     engine = [sys.executable, "-S", "-E", str(script), "usi", "fine"]
-    assert _find_game([{"engine": ["yomi:resign", "--lag", "0"]}]).name == "go"
-    assert _find_game([{"engine": "'yomi:net=my net'"}, {"engine": engine}]).name == "shogi"
-    assert _find_game([{"engine": "yomi:visits=2"}, {"engine": "yomi:visits=2,net=yomi-shogi-6x64"}]).name == "shogi"
+    assert find_game(None, [{"engine": ["yomi:resign", "--lag", "0"]}], GAMES).name == "go"
+    assert find_game(None, [{"engine": "'yomi:net=my net'"}, {"engine": engine}], GAMES).name == "shogi"
+    assert (
+        find_game(None, [{"engine": "yomi:visits=2"}, {"engine": "yomi:visits=2,net=yomi-shogi-6x64"}], GAMES).name
+        == "shogi"
+    )
     (tmp_path / "engine").symlink_to(sys.executable)
     (tmp_path / "scripted").symlink_to(script)
     command = "/bin/sh -c 'exec ./engine -S -E scripted $PROTOCOL fine'"
     table = {"engine": command, "folder": str(tmp_path), "env": {"PROTOCOL": "usi"}}
-    assert _find_game([table]).name == "shogi"
+    assert find_game(None, [table], GAMES).name == "shogi"
     with pytest.raises(SpecError, match="without engine"):
-        _find_game([{"name": "nobody"}])
+        find_game(None, [{"name": "nobody"}], GAMES)
 
 
 # -- journal -----------------------------------------------------------------------------------------------------------
@@ -138,21 +141,21 @@ def test_another_match_is_not_mixed_in(tmp_path: Path) -> None:
     ],
 )
 def test_another_player_is_another_match(tmp_path: Path, was: str, now: str, message: str) -> None:
-    def described(settings: str) -> dict[str, object]:
+    def of_players(settings: str) -> dict[str, object]:
         names = (f"prog ;; name=a {settings}", "prog ;; name=b")
-        return {"players": [_described(parse_spec(name, "go", "gtp")) for name in names]}
+        return {"players": [described(parse_spec(name, "go", "gtp")) for name in names]}
 
-    with MatchJournal(tmp_path, described(was)) as journal:
+    with MatchJournal(tmp_path, of_players(was)) as journal:
         journal.add(result(0))
-    with MatchJournal(tmp_path, described(was)) as journal:
+    with MatchJournal(tmp_path, of_players(was)) as journal:
         assert journal.results == [result(0)]
     with pytest.raises(MatchError) as error:
-        MatchJournal(tmp_path, described(now))
+        MatchJournal(tmp_path, of_players(now))
     assert f"another match: {message}; use the same settings" in str(error.value)
 
 
 def test_a_journal_from_before_all_of_a_player_was_told() -> None:
-    assert set(_described(parse_spec("prog", "go", "gtp"))) == {
+    assert set(described(parse_spec("prog", "go", "gtp"))) == {
         "name",
         "command",
         "limits",
@@ -283,25 +286,25 @@ def test_drawn_openings_differ() -> None:
 def test_a_match_with_more_games_has_the_openings_of_one_with_so_many(game: str) -> None:
     settings = argparse.Namespace(openings="policy", opening_moves=2, opening_seed=1, opening_net=None, size=9, games=4)
     kind = GAMES[game]
-    few = make_openings(settings, kind, {})
+    few = make_openings(settings, kind, {}, print)
     settings.games = 7
-    more = make_openings(settings, kind, {}, few)
+    more = make_openings(settings, kind, {}, print, few)
     assert (more[:2], len(set(more))) == (few, 4)
-    assert more == make_openings(settings, kind, {})
-    assert make_openings(argparse.Namespace(openings="policy", games=4), kind, {}, more) == more
+    assert more == make_openings(settings, kind, {}, print)
+    assert make_openings(argparse.Namespace(openings="policy", games=4), kind, {}, print, more) == more
 
 
 @pytest.mark.slow
 def test_a_longer_match_does_with_the_openings_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     settings = argparse.Namespace(openings="policy", opening_moves=1, opening_seed=1, opening_net=None, size=2, games=2)
-    first = make_openings(settings, GAMES["go"], {})
+    first = make_openings(settings, GAMES["go"], {}, print)
     settings.games = 100
-    more = make_openings(settings, GAMES["go"], {}, first)
+    more = make_openings(settings, GAMES["go"], {}, print, first)
     assert more[:1] == first
     assert 1 < len(set(more)) == len(more) <= 5
-    assert f"found only {len(more)} different openings of 1 moves" in capsys.readouterr().err
+    assert f"found only {len(more)} different openings of 1 moves" in capsys.readouterr().out
     with pytest.raises(MatchError, match="different openings found, expected 50; increase --opening-moves"):
-        make_openings(settings, GAMES["go"], {})
+        make_openings(settings, GAMES["go"], {}, print)
 
 
 def test_openings_come_again_in_the_order_of_the_schedule() -> None:
@@ -333,14 +336,14 @@ def test_a_match_goes_on_with_the_same_openings(
         journal.add(result(0))
     described = {"opening_source": now}
     with contextlib.nullcontext() if same else pytest.raises(MatchError, match="another match: opening_source"):
-        MatchJournal(tmp_path, described, as_described_now=lambda found: _as_described_now(found, now)).close()
+        MatchJournal(tmp_path, described, as_described_now=lambda found: as_described_now(found, now)).close()
 
 
 def test_the_network_is_told_where_openings_are_drawn_from_it() -> None:
     settings = MatchSettings(openings="policy", opening_moves=2, opening_seed=1)
-    assert _source(settings) == ["policy", 2, 1, None]
-    assert _source(replace(settings, opening_net="net.onnx")) == ["policy", 2, 1, "net.onnx"]
-    assert _source(replace(settings, opening_net="net.onnx", openings="lines.sfen")) == ["lines.sfen", 2, 1]
+    assert opening_source(settings) == ["policy", 2, 1, None]
+    assert opening_source(replace(settings, opening_net="net.onnx")) == ["policy", 2, 1, "net.onnx"]
+    assert opening_source(replace(settings, opening_net="net.onnx", openings="lines.sfen")) == ["lines.sfen", 2, 1]
 
 
 # -- adjudication ------------------------------------------------------------------------------------------------------
@@ -612,20 +615,20 @@ def test_both_records_of_a_game_of_shogi_are_checked(suffix: str, tmp_path: Path
 def test_a_match_that_contradicts_itself_is_not_continued(tmp_path: Path) -> None:
     players = [{"engine": f"{sys.executable} -c pass", "name": name} for name in "AB"]
     settings = MatchSettings(game="go", size=5, games=2, visits=2, out=str(tmp_path))
-    described: dict[str, Any] = {}
+    noted: dict[str, Any] = {}
 
     def note(folder: Path, description: dict[str, Any], *others: Any) -> None:
-        described.update(json.loads(json.dumps(description)))
+        noted.update(json.loads(json.dumps(description)))
         raise MatchError("noted")
 
     def play() -> None:
-        play_match(settings, players, lambda line: None, contextlib.nullcontext)
+        match(settings, players, GAMES, lambda line: None)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("yomi.engine.matches.results.MatchJournal", note)
+        patch.setattr("yomi.engine.matches.series.MatchJournal", note)
         with pytest.raises(MatchError, match="noted"):
             play()
     game = GameResult(0, "A", "B", BLACK, "failure", key=key_of("|"))
-    write_journal(tmp_path, {**described, "kept": {"openings": [""]}}, [game, game])
+    write_journal(tmp_path, {**noted, "kept": {"openings": [""]}}, [game, game])
     with pytest.raises(MatchError, match="line 3: game 1 is also in line 2"):
         play()

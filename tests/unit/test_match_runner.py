@@ -19,7 +19,7 @@ from yomi.engine.go.matches import AREA, GoMatches, ScoringReferee
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.matches.games import GameRunner, RefereeSettings
-from yomi.engine.matches.results import MatchError, MatchJournal
+from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.runner import MatchPlan, MatchRunner
 from yomi.engine.matches.schedule import pairs_of, schedule
 from yomi.engine.options import Options
@@ -64,23 +64,15 @@ def test_nobody_waits_for_engines_that_are_ended(who: str, tmp_path: Path, monke
     rules = GoMatches().rules(Options(size=9), scorer, 0)
     host = functools.partial(GameRunner, GoMatches(), rules, RefereeSettings(timeout=PATIENCE))
     pairings = list(schedule(pairs_of(2), 2, 1))
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            runner.run()
-        except MatchError as error:
-            errors.append(error)
-
-    with MatchJournal(tmp_path / "match", {}) as journal:
-        plan = MatchPlan(players, pairings, [""], host, tmp_path / "match")
-        runner = MatchRunner(plan, journal, lambda result: False)
-        thread = threading.Thread(target=run)
-        thread.start()
-        while thread.is_alive() and not Path("asked").exists():
-            time.sleep(0.01)
-        runner.fail(MatchError("enough"))
-        thread.join(PATIENCE / 10)
-        assert not thread.is_alive()
-    assert [str(error) for error in errors] == ["enough"]
-    assert [path.name for path in (tmp_path / "match").iterdir()] == ["match.jsonl"]
+    played: list[GameResult] = []
+    (tmp_path / "match").mkdir()
+    runner = MatchRunner(MatchPlan(players, [""], host, tmp_path / "match"))
+    thread = threading.Thread(target=lambda: played.extend(runner.play(pairings)))
+    thread.start()
+    while thread.is_alive() and not Path("asked").exists():
+        time.sleep(0.01)
+    runner.close()
+    thread.join(PATIENCE / 10)
+    assert not thread.is_alive()
+    assert played == []
+    assert list((tmp_path / "match").iterdir()) == []

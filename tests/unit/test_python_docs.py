@@ -33,6 +33,8 @@ OUTPUT = {
     "Find the worst moves of a game": " loses ",
     "A bot in twenty lines": "winner=",
     "Two engines against each other": "strong",
+    "Two engines against each other 1": "weak",
+    "Two engines against each other 2": "'c_puct': ",
     "A selection rule of one's own": "[",
     "A learning run with a loss of one's own": "journal",
     "A data set of one's own games": "manifest",

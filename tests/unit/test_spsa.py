@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from yomi.engine.matches.rating import difference, expected_score
-from yomi.engine.matches.spsa import Parameter, Spsa
+from yomi.engine.matches.tuning import Parameter, Spsa
 
 BEST = {"a": 1.4, "b": 15.0}
 

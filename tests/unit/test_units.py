@@ -1,4 +1,4 @@
-"""The schedule of units, on actors that fail, and the reports that actors send."""
+"""The schedule of units, on actors that fail, and the results that actors send."""
 
 from __future__ import annotations
 
@@ -11,25 +11,19 @@ import pytest
 from tests.fakes.units import Events, FakePool, kill_some
 from tests.looping import looped
 from yomi.engine.clusters.actors import Answer, ClusterError
-from yomi.engine.clusters.units import Report, UnitWorker, distribute
+from yomi.engine.clusters.units import UnitWorker, distribute
 from yomi.errors import LineError
 
 
 class Squares(UnitWorker):
-    """A unit is the square of its payload, as text in a file."""
+    """A unit is the square of its payload."""
 
-    def work(self, unit: int, payload: Any) -> Report:
-        return Report(payload, {"square.txt": str(payload**2).encode()})
-
-
-def read(unit: int, report: Report) -> int:
-    if report.data != unit + 10:
-        raise ValueError(f"{report.data} found")
-    return int(report.files["square.txt"])
+    def work(self, number: int, payload: Any) -> int:
+        return int(payload**2)
 
 
-def run(pool: FakePool, units: int = 20, **options: Any) -> Iterator[tuple[int, int]]:
-    return distribute(pool, range(units), lambda unit: unit + 10, read, **options)
+def run(pool: Any, units: int = 20, **options: Any) -> Iterator[tuple[int, int]]:
+    return distribute(pool, ((number, number + 10) for number in range(units)), **options)
 
 
 SQUARES = {unit: (unit + 10) ** 2 for unit in range(20)}
@@ -74,29 +68,14 @@ def test_no_units_end_at_once() -> None:
     assert list(run(FakePool(Squares, 2), 0)) == []
 
 
-@looped(
-    "content",
-    [
-        [(3, b"")],  # no report
-        [(99, Report(109, {"square.txt": b"1"}).to_bytes())],  # the unit of nobody
-        [(0, Report(10, {"square.txt": b"x"}).to_bytes())],
-        [(0, Report(10).to_bytes())],
-        [(0, Report(None, {"square.txt": b"1"}).to_bytes())],
-        [(0, Report(10, {"square.txt": b"100"}).to_bytes())] * 2,
-        ["a"],
-        None,
-        7,
-    ],
-)
-def test_wrong_reports_are_a_loss(content: Any) -> None:
+def test_a_result_of_the_unit_of_nobody_is_a_loss() -> None:
     def lie(rng: random.Random, pool: FakePool) -> None:
         if pool.sent[0] and not pool.lost and 0 in pool.workers:
-            pool.answers.append(Answer(0, "step", content))
+            pool.answers.append(Answer(0, "step", [(99, 1)]))
 
     pool = FakePool(Squares, 1, 1, lie)
     assert dict(run(pool)) == SQUARES
-    assert len(pool.lost) == 1
-    assert pool.lost[0].startswith("sent no results of its units (")
+    assert pool.lost == ["sent a result of unit 100, which is not its own"]
 
 
 def fail(error: Exception, after: int) -> Events:
@@ -117,15 +96,3 @@ def test_a_mistake_of_the_user_ends_the_run_at_once() -> None:
     with pytest.raises(ClusterError, match=r"^player a: not found$"):
         list(run(pool))
     assert len(pool.lost) == 1
-
-
-def test_a_report_travels_as_bytes() -> None:
-    report = Report({"a": [1, "ä"]}, {"b/c.npy": b"\0\1", "d": b""})
-    assert Report.from_bytes(report.to_bytes()) == report
-    for name in ("../a", "/a", "a/../b", "", "a\0b", "a\\b", "./a", "a//b"):
-        with pytest.raises(ValueError, match="expected a relative path"):
-            Report.from_bytes(Report(None, {name: b"1"}).to_bytes())
-    content = report.to_bytes()
-    for broken in (b"", content[:-1], content + b"0", content[:9], b"\xff" * 16, Report([]).to_bytes()[:-3]):
-        with pytest.raises(ValueError, match=r"."):
-            Report.from_bytes(broken)

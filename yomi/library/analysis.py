@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from yomi import children
 from yomi.errors import ClosedError
 
 if TYPE_CHECKING:
@@ -209,6 +211,22 @@ def reported(progress: Callable[[str], None]) -> Iterator[None]:
     finally:
         notices.reset(token)
         has_bar.reset(bar)
+
+
+@contextlib.contextmanager
+def safe_children() -> Iterator[None]:
+    """Set the environment of processes that yomi starts (see `yomi.children`) while a command runs."""
+    wanted = children.environment()
+    before = {name: os.environ.get(name) for name in (children.VARIABLE, "PYTHONPATH")}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 class Turns:

@@ -1,4 +1,4 @@
-"""Self-play, matches, ratings, learning and data sets: the work of the commands, with their defaults.
+"""Self-play, learning and data sets: the work of the commands, with their defaults.
 
 The laboratory (matches, learning, data sets) is imported when it is used.
 """
@@ -7,28 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from os import PathLike, fspath
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from yomi import children
-from yomi.engine.color import BLACK, DRAW, WHITE
-from yomi.engine.matches.report import MatchReport as Ratings
-from yomi.engine.matches.results import GameResult
 from yomi.engine.options import Options, rows_for
 from yomi.engine.registry import GAMES
 from yomi.library import arguments
-from yomi.library.analysis import keep_stderr_quiet, reported
+from yomi.library.analysis import keep_stderr_quiet, reported, safe_children
 from yomi.library.arguments import Progress, no_progress, plain
 from yomi.library.position import Position, Result
 from yomi.settings import OptionError, did_you_mean, make_settings, rows_of
 
 Value: TypeAlias = bool | int | float | str | PathLike[str] | Sequence[Any] | None
-Player: TypeAlias = str | Mapping[str, Any]
-"""A player of a match: "yomi", "yomi:visits=100,net=FILE", the command line of an engine, or a table with `engine`,
-`name`, limits and the other settings of [[players]] in the TOML file of `yomi match`."""
 Loss: TypeAlias = Callable[[dict[str, Any], Any, dict[str, Any], Any], Any]
 """Returns the loss to minimize, a tensor: see `learn`."""
 
@@ -92,92 +84,6 @@ def selfplay(
     return found
 
 
-def match(
-    players: Sequence[Player],
-    *,
-    game: str | None = None,
-    out: str | PathLike[str] = "match",
-    progress: Progress = no_progress,
-    **settings: Value,
-) -> list[GameResult]:
-    """Play a match between engines, as `yomi match` does, and return its games.
-
-    The folder holds journal and records. A match that was interrupted continues when it is started again with the same
-    arguments.
-
-    Args:
-        players: two or more.
-        game: go or shogi; None: the players decide.
-        out: folder of the match.
-        progress: receives a line for each game.
-        settings: flags of `yomi match` with `_` for `-`, such as games=10, visits=100, size=9.
-
-    Raises:
-        Error: a player or a setting is wrong, or the match cannot go on.
-    """
-    from yomi.engine.cli import match as command
-    from yomi.engine.cli.match_settings import MatchSettings
-    from yomi.engine.clients.spec import spec_table
-
-    keep_stderr_quiet()
-    expected = "a list of at least two players, each a text or a table"
-    found = arguments.items("players", players, expected)
-    if len(found) < 2 or not all(isinstance(player, str | Mapping) for player in found):
-        raise arguments.wrong("players", found, expected)
-    arguments.path("out", out)
-    values = {name: fspath(value) if isinstance(value, PathLike) else value for name, value in settings.items()}
-    given = {name: value for name, value in {**values, "game": game, "out": fspath(out)}.items() if value is not None}
-    made = make_settings(MatchSettings, given)
-    tables = [spec_table(player) if isinstance(player, str) else player for player in found]
-    with reported(progress):
-        return command.play_match(made, tables, progress, contextlib.nullcontext)
-
-
-def ratings(
-    games: Iterable[GameResult | tuple[str, str, int] | str | PathLike[str]],
-    *,
-    advantage: bool = True,
-    unique: bool = False,
-) -> Ratings:
-    """Return Elo ratings with mean 0 by maximum likelihood, as `yomi rate` does; `str` of the result is its table.
-
-    Args:
-        games: results of `match`; (black, white, winner) with the winner BLACK, WHITE or 0; journals, records, folders.
-        advantage: also fit the advantage of the first player.
-        unique: leave out games with the same moves as an earlier game.
-
-    Raises:
-        Error: a file cannot be read, or there is no game.
-    """
-    from yomi.engine.matches.report import report
-    from yomi.engine.matches.results import MatchError, read_results
-
-    results: list[GameResult] = []
-    paths: list[Path] = []
-    for each in arguments.items("games", games, "a list of results, triples or paths"):
-        if isinstance(each, GameResult):
-            results.append(each)
-        elif isinstance(each, tuple):
-            results.append(_result(len(results), each))
-        else:
-            paths.append(arguments.path("games", each))
-    if paths:
-        results += read_results(paths, list(GAMES.values()), None)
-    if not results:
-        raise MatchError("no games found, expected at least one")
-    return report(results, advantage=advantage, unique=unique)
-
-
-def _result(number: int, triple: tuple[Any, ...]) -> GameResult:
-    """Return the result of a game of (black, white, winner)."""
-    if len(triple) != 3 or not all(isinstance(name, str) for name in triple[:2]):
-        raise arguments.wrong("games", triple, "two names and a winner")
-    black, white, winner = triple
-    if winner not in (BLACK, WHITE, DRAW):
-        raise arguments.wrong("games", triple, f"yomi.BLACK, yomi.WHITE or {DRAW} as the winner")
-    return GameResult(number, black, white, int(winner), ending="score")
-
-
 def learn(
     game: str,
     *,
@@ -212,7 +118,7 @@ def learn(
     given, run, own, learned = _divided(settings, known, work.RunSettings, kind, LearnSettings)
     options = Options.for_game(game).with_values({**descriptor.defaults.get(work.COMMAND, {}), **given})
     made, found = make_settings(work.RunSettings, run), make_settings(kind, own)
-    with reported(progress), _safe_children():
+    with reported(progress), safe_children():
         work.learn(
             descriptor,
             made,
@@ -268,22 +174,6 @@ def dataset(
             files = [arguments.path("records", path) for path in arguments.items("records", paths, "a list of paths")]
             descriptor.make_dataset(files, folder, made, ShardWork(command), progress)
     return folder
-
-
-@contextlib.contextmanager
-def _safe_children() -> Iterator[None]:
-    """Set the environment of processes that yomi starts (see `yomi.children`) while a command runs."""
-    wanted = children.environment()
-    before = {name: os.environ.get(name) for name in (children.VARIABLE, "PYTHONPATH")}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def _descriptor(game: str) -> Any:

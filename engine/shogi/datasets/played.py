@@ -29,13 +29,13 @@ from yomi.engine.clients.spec import EngineLimits, EngineSpec, SpecError, is_own
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import UNLIMITED
 from yomi.engine.clusters.actors import ClusterError, ClusterOptions, Places, Recipe
-from yomi.engine.clusters.units import IN_ORDER, Report, UnitPool, UnitWorker
+from yomi.engine.clusters.units import IN_ORDER, UnitPool, UnitWorker
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.datasets.making import named
 from yomi.engine.datasets.settings import filled
 from yomi.engine.datasets.shards import Log, ShardWork
 from yomi.engine.matches.games import Adjudicator
-from yomi.engine.matches.units import placed
+from yomi.engine.matches.remote import placed
 from yomi.engine.play import play_game
 from yomi.engine.players.request import Decision
 from yomi.engine.records import CENTIPAWNS
@@ -59,7 +59,6 @@ SENT_PLIES = 8
 MANIFEST = "played.json"
 FORMAT = 1
 FAILURES = 3  # consecutive failed games of an engine that end the run; other failed games are left out
-PACKED_BYTES = 32
 MAX_STALE_GAMES = 100  # consecutive games without a new position that end the run; nothing else would end it
 
 
@@ -307,7 +306,7 @@ class GamePlayer(UnitWorker):
         self._failures = 0
         self._is_over = False
 
-    def play(self, number: int) -> PlayedPositions | str:
+    def work(self, number: int, payload: Any = None) -> PlayedPositions | str:
         """Return a game, or why the engine failed. Raises EngineError if it does not start or fails repeatedly."""
         self._engine = self._engine or UsiClient(self._spec)
         if self._is_over:
@@ -322,13 +321,6 @@ class GamePlayer(UnitWorker):
             return str(error)
         self._failures = 0
         return played
-
-    def work(self, unit: int, payload: Any) -> Report:
-        played = self.play(unit)
-        if isinstance(played, str):
-            return Report({"failed": played})
-        rows = [[packed.hex(), score, move] for packed, score, move in played.rows]
-        return Report({"winner": played.winner, "ending": played.ending, "plies": played.plies, "rows": rows})
 
     def kill(self) -> None:
         """End the engine at once, also while another thread waits for its move."""
@@ -351,7 +343,7 @@ def _games_here(first: int, players: Sequence[GamePlayer]) -> Games:
     def play(number: int) -> PlayedPositions | str:
         player = idle.get()
         try:
-            return player.play(number)
+            return player.work(number)
         finally:
             idle.put(player)
 
@@ -374,18 +366,5 @@ def _games_here(first: int, players: Sequence[GamePlayer]) -> Games:
 def _games_there(cluster: ClusterOptions, recipe: Recipe, first: int, log: Log) -> Games:
     """Yield games of actors as `_games_here` does. Raises ClusterError."""
     with UnitPool(cluster, lambda actors: (recipe, 1), log) as pool:
-        for _, played in pool.run(itertools.count(first), lambda number: None, _checked, in_order=True):
+        for _, played in pool.run(((number, None) for number in itertools.count(first)), in_order=True):
             yield played
-
-
-def _checked(number: int, report: Report) -> PlayedPositions | str:
-    """Return a game, or why it failed. Raises ValueError for anything else."""
-    if isinstance(report.data, dict) and isinstance(report.data.get("failed"), str):
-        return str(report.data["failed"])
-    winner, ending, plies, rows = (report.data[name] for name in ("winner", "ending", "plies", "rows"))
-    if winner not in (BLACK, WHITE, DRAW) or not isinstance(ending, str) or type(plies) is not int:
-        raise ValueError("expected a game with a result")
-    found = [(bytes.fromhex(packed), int(score), int(move)) for packed, score, move in rows]
-    if any(len(packed) != PACKED_BYTES for packed, _, _ in found):
-        raise ValueError(f"expected boards of {PACKED_BYTES} bytes")
-    return PlayedPositions(number, winner, ending, plies, found)

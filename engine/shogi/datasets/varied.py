@@ -25,7 +25,7 @@ from yomi.engine.datasets.shards import Columns, Log, ShardMaker, ShardWork, mak
 from yomi.engine.default_network import network_path
 from yomi.engine.evaluators.kernel_evaluators import SparseFormat
 from yomi.engine.evaluators.network import open_network
-from yomi.engine.matches.units import placed
+from yomi.engine.matches.remote import placed
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS
 from yomi.engine.shogi.placement import Placement, format_sfen

@@ -8,8 +8,10 @@ import pytest
 
 from tests.games.othello.descriptor import GAME
 from yomi.engine.cli.main import main
-from yomi.engine.matches import duel
-from yomi.engine.matches.duel import Duel, DuelConfig, DuelGame, DuelProcesses, DuelTask
+from yomi.engine.clusters import processes
+from yomi.engine.matches.duel import Duel, DuelConfig, DuelTask
+from yomi.engine.matches.remote import pooled_duel
+from yomi.engine.matches.results import GameResult
 from yomi.engine.options import Options
 from yomi.engine.registry import GAMES
 
@@ -28,7 +30,7 @@ def options() -> Options:
     return made
 
 
-def by_number(found: list[DuelGame]) -> list[DuelGame]:
+def by_number(found: list[GameResult]) -> list[GameResult]:
     return sorted(found, key=lambda each: each.number)
 
 
@@ -60,7 +62,7 @@ def test_games_depend_on_nothing_but_their_number() -> None:
         again = by_number(list(duel.play(tasks[2:5])))
     with Duel(GAME, (options(), options()), terms, 1) as duel:
         alone = by_number(list(duel.play(reversed(tasks))))
-    with DuelProcesses(2, GAME, (options(), options()), terms, 2) as made:
+    with pooled_duel(2, GAME, (options(), options()), terms, 4, 2, print) as made:
         apart = [by_number(list(made.play(part))) for part in (tasks[:4], tasks[4:])]
     assert together == alone == [*apart[0], *apart[1]]
     assert again == together[2:5]
@@ -74,8 +76,8 @@ def test_one_visit_plays_the_likeliest_move() -> None:
 
 @pytest.mark.slow
 def test_pipes_of_any_class_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duel, "Connection", DuelConfig)  # as on Windows, no link is one
-    with DuelProcesses(1, GAME, (options(), options()), DuelConfig((4, 4), seed=3), 2) as made:
+    monkeypatch.setattr(processes, "Connection", DuelConfig)  # as on Windows, no link is one
+    with pooled_duel(1, GAME, (options(), options()), DuelConfig((4, 4), seed=3), 2, 2, print) as made:
         assert len(list(made.play([DuelTask(0), DuelTask(1)]))) == 2
 
 

@@ -1,23 +1,16 @@
-"""The settings of `yomi match`."""
+"""The settings of `yomi match`, `yomi duel` and `yomi tune`."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from yomi.engine.cli.flags import given_settings
-from yomi.engine.cli.parser import CliError
 from yomi.engine.clusters.jobs import Task
+from yomi.engine.game import Game
 from yomi.engine.matches.schedule import FORMS
-from yomi.engine.options import MAX_KOMI, TABLE
-from yomi.engine.registry import GAMES
-from yomi.nets.text import read_toml
-from yomi.settings import choice, flag, load_settings, number, option
+from yomi.engine.options import MAX_KOMI, NETWORK, TABLE, SearchOptions, Value, rows_for
+from yomi.settings import choice, flag, number, option
 
-FILE_PLAYERS = "players"
 MAX_CPU = 4095
 
 
@@ -47,12 +40,6 @@ def bounds(text: str) -> tuple[float, ...]:
     return values
 
 
-def _game(text: str) -> str:
-    if text not in GAMES:
-        raise ValueError(f"expected one of {', '.join(GAMES)}, found {text!r}")
-    return text
-
-
 LIMITS, RUNNING, OPENINGS, ENDING = "limits of players without their own", "running", "openings", "ending games"
 
 
@@ -64,14 +51,18 @@ def _count(text: str, group: str = LIMITS, **others: Any) -> Any:
     return number(None, 1, None, text, group, **others)
 
 
+def _folder(default: str, text: str) -> Any:
+    return option(default, text, kind="file", word="FOLDER")
+
+
+# The classes are tables: the formatter would give each argument a line.
+# fmt: off
 @dataclass(frozen=True)
 class MatchSettings:
-    # a table: the formatter would give each argument a line
-    # fmt: off
-    game: str | None = option(None, "play this game", kind="own", read=_game, word="GAME", unset="that of the players")
+    game: str | None = option(None, "play this game", word="GAME", unset="that of the players")
     games: int = number(2, 1, None, "play this many games with each pair of players")
     form: str = choice(FORMS[0], FORMS, "play a round-robin, or a gauntlet of the first player")
-    out: str = option("match", "write records and journal to this folder", kind="file", word="FOLDER")
+    out: str = _folder("match", "write records and journal to this folder")
     main: float | None = _seconds("set the main time of a game")
     byoyomi: float | None = _seconds("set the time of a byo-yomi period")
     increment: float | None = _seconds("add this time for each move")
@@ -125,29 +116,74 @@ class MatchSettings:
         None, "stop when the first player is clearly stronger by E1 Elo, or by at most E0", ENDING, kind="own",
         read=bounds, word="E0,E1",
     )
-    # fmt: on
 
 
-def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
-    """Return the settings of a TOML file and its players.
+@dataclass(frozen=True)
+class SideBySideSettings:
+    """Settings that duels and tunings share."""
 
-    Raises:
-        CliError, OptionError: the file cannot be read, a setting is unknown, or its value is wrong.
-    """
-    if path is None:
-        return {}, []
-    try:
-        data = read_toml(path)
-    except OSError as error:
-        raise CliError(f"--config {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise CliError(f"--config {path}: {error}") from None
-    players = data.pop(FILE_PLAYERS, [])
-    if not isinstance(players, list) or not all(isinstance(player, Mapping) for player in players):
-        raise CliError(f"--config {path}: expected players as tables [[players]]")
-    return load_settings(MatchSettings, data, f"--config {path}: "), players
+    out: str = _folder("", "write the journal to this folder; the same command continues")
+    processes: int | None = number(
+        None, 1, None, "use this many processes", unset="the number of cores; on a GPU 1"
+    )
+    at_once: int = number(
+        32, 1, None, "play this many games at the same time in each process", names=("at_once", "side_by_side")
+    )
+    opening_moves: int = number(8, 0, None, "draw this many opening moves from short searches; 0: none")
+    openings: str | None = option(None, "read openings from records or a folder", kind="file")
+    temperature: float = number(0.0, 0, None, "set the temperature after the opening, which falls fast")
+    seed: int = number(1, 0, None, "set the seed of all random choices")
 
 
-def merge(args: argparse.Namespace, from_file: Mapping[str, Any]) -> MatchSettings:
-    """Return all settings. The command line overrides the file, the file overrides the defaults."""
-    return MatchSettings(**{**from_file, **given_settings(MatchSettings, args)})
+@dataclass(frozen=True)
+class DuelSettings(SideBySideSettings):
+    out: str = _folder("duel", "write the journal to this folder; the same command continues")
+    games: int = number(400, 2, None, "play this many games (an even number)")
+    sprt: tuple[float, ...] | None = option(
+        None, "stop when the first is clearly stronger by E1 Elo, or by at most E0", kind="own", read=bounds,
+        word="E0,E1",
+    )
+    task: Task | None = option(  # noqa: RUF009  (a field, as the others)
+        None, "play share i of n of the pairs, in OUT/part-i-of-n (docs/CLUSTERS.md)", kind="own", read=Task.parse,
+        word="i/n",
+    )
+
+
+@dataclass(frozen=True)
+class TuneSettings(SideBySideSettings):
+    out: str = _folder("tune", "write the journal to this folder; the same command continues")
+    games: int = number(4000, 2, None, "play this many games for the tuning")
+    pairs: int = number(16, 1, None, "change the values after this many pairs of games")
+    confirm: int = number(400, 0, None, "play this many games of the tuned values against the start; 0: none")
+    c_end: float = number(0.0, 0, 0.5, "set the final perturbation as a share of the range; 0: 0.15")
+    r_end: float = number(0.0, 0, 10, "set the final gain of SPSA; 0: 40 / pairs of games")
+# fmt: on
+
+
+# -- options of the engine in duels and tunings ------------------------------------------------------------------------
+
+# Options of the search without effect here: one thread searches each tree, one playout after the other
+INERT = frozenset(
+    ("cache_size", "memory", "workers", "batches_in_flight", "virtual_loss", "seed", "root_noise", "root_noise_total")
+)
+# Options in which players may differ, besides the options of search and networks
+OTHERS = ("visits", "rollout_weight", "leaf_mate_depth", "all_legal_moves")
+BOARD = ("size", "rules", "komi", "entering_king", "max_moves")
+VISITS = 200  # per move
+
+
+def player_options(game: str) -> list[str]:
+    """Return the names of the options in which players may differ."""
+    searched = {name for name in SearchOptions.__dataclass_fields__ if name not in INERT}
+    return [row.name for row in rows_for(game) if row.name in searched or row.name in OTHERS or row.group == NETWORK]
+
+
+def duel_defaults(game: Game[Any, Any]) -> dict[str, Value]:
+    """Return the default values of options in duels and tunings, if they differ from other commands."""
+    return {"visits": VISITS, **game.defaults.get("duel", {})}
+
+
+def tunable(game: str) -> list[str]:
+    """Return the names of the parameters that can be tuned: numbers that a search uses."""
+    known = set(SearchOptions.__dataclass_fields__) - INERT
+    return [row.name for row in rows_for(game) if row.name in known and row.kind in ("real", "int")]
