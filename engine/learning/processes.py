@@ -299,7 +299,8 @@ class _Worker:
         except Exception as error:  # the thread that asked for the match raises it
             self._link.send(MatchNews(part.match, [], [], _line(error)))
             return
-        self._part, self._rounds = part, self._duel.rounds(part.tasks)
+        self._duel.tasks.extend(part.tasks)
+        self._part, self._rounds = part, self._duel.rounds()
 
     def _play_match(self, seconds: float, waits: bool) -> None:
         """Play for some time. Wait for an engine's answer only if `waits` is set."""

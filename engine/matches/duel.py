@@ -84,8 +84,8 @@ class Duel:
         self._learnable = game.learnable(players[0])
         self._searches: list[Searches] = []  # of each player that is not an engine
         self._opponents: OpponentPool[Any] | None = None
-        self._again: deque[DuelTask] = deque()  # games that failed because of an engine; they are played first
-        self.faults: list[str] = []  # their reasons
+        self.tasks = deque[DuelTask]()  # games to play; a game that failed because of an engine becomes the first
+        self.faults: list[str] = []  # the reasons of such games
         self.waits = True  # whether a round may block until an engine answers
         visits = max(*config.visits, OPENING_VISITS) * (2 if config.keep_tree else 1)
         with contextlib.ExitStack() as stack:
@@ -101,28 +101,25 @@ class Duel:
             self._stack = stack.pop_all()
 
     def play(self, tasks: Iterable[DuelTask]) -> Iterator[GameResult]:
-        """Play games and yield each as it ends. Takes a task only when there is a free slot.
+        """Play games and yield each as it ends.
 
         Raises:
             EvaluatorError: from the evaluator.
             LearningError: an engine fails again and again.
         """
-        for played in self.rounds(tasks):
+        self.tasks = deque(tasks)
+        for played in self.rounds():
             yield from played
 
-    def rounds(self, tasks: Iterable[DuelTask]) -> Iterator[list[GameResult]]:
-        """Play games. Yield a list of the finished games, maybe empty, after each round of batches.
-
-        An iterator of tasks that has ended is asked again while games are played.
+    def rounds(self) -> Iterator[list[GameResult]]:
+        """Play the games of `tasks`. Yield a list of the finished ones, maybe empty, after each round of batches.
 
         Raises:
             EvaluatorError, LearningError: as in `play`.
         """
-        left = iter(tasks)
 
         def begin(slot: Sequence[GameSearch]) -> GameCoroutine[GameResult | DroppedGame] | None:
-            task = self._again.popleft() if self._again else next(left, None)
-            return None if task is None else self._host(slot, task)
+            return self._host(slot, self.tasks.popleft()) if self.tasks else None
 
         table, failure_limit = ConcurrentGames(self._searches, begin), FailureLimit()
         ended = table.take()
@@ -154,7 +151,7 @@ class Duel:
         assert engine is not None, "there is an engine for every game"
         found = yield from self._opponents.host(engine, self._play_one(slot, task, engine))
         if isinstance(found, DroppedGame):
-            self._again.append(task)
+            self.tasks.appendleft(task)
         return found
 
     def _play_one(

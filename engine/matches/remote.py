@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,7 +34,6 @@ class DuelUnits(UnitWorker):
         game.compile(lambda line: None, learning=True)
         first, second = (moved(player, places) for player in players)
         self._duel = Duel(game, (first, second), config, count)
-        self._tasks = deque[DuelTask]()
         self._open: dict[int, list[DuelTask]] = {}
         self._played = defaultdict[int, list[GameResult]](list)
         self._rounds: Iterator[list[GameResult]] | None = None
@@ -42,11 +41,11 @@ class DuelUnits(UnitWorker):
     def step(self, units: Sequence[Unit]) -> list[Unit]:
         for unit, tasks in units:
             self._open[unit] = tasks
-            self._tasks += tasks
+            self._duel.tasks += tasks
         done: list[Unit] = []
         end = time.monotonic() + GATHER_SECONDS
         while self._open and (not done or time.monotonic() < end):
-            self._rounds = self._rounds or self._duel.rounds(_Taken(self._tasks))
+            self._rounds = self._rounds or self._duel.rounds()
             played = next(self._rounds, None)
             if played is None:
                 self._rounds = None
@@ -61,21 +60,6 @@ class DuelUnits(UnitWorker):
 
     def close(self) -> None:
         self._duel.close()
-
-
-class _Taken:
-    # An iterator of tasks that may get more after its end.
-
-    def __init__(self, tasks: deque[DuelTask]) -> None:
-        self._tasks = tasks
-
-    def __iter__(self) -> _Taken:
-        return self
-
-    def __next__(self) -> DuelTask:
-        if not self._tasks:
-            raise StopIteration
-        return self._tasks.popleft()
 
 
 class MatchUnits(UnitWorker):

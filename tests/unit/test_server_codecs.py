@@ -32,11 +32,11 @@ gameover 2026-11-20 W+Illegal Illegal move error:do not understand syntax move:z
 Error: Sorry, password doesn't match
 """
 CGOS_MESSAGES = [
-    cgos_codec.AskProtocol(has_analysis=True),
-    cgos_codec.Info("Games in progress: 1 Players:2"),
-    cgos_codec.AnotherLogin(),
-    cgos_codec.AskUser(),
-    cgos_codec.AskPassword(),
+    cgos_codec.Message("protocol", "genmove_analyze"),
+    cgos_codec.Message("info", "Games in progress: 1 Players:2"),
+    cgos_codec.Message("another login"),
+    cgos_codec.Message("user"),
+    cgos_codec.Message("password"),
     cgos_codec.Setup(
         "7",
         square(9),
@@ -49,7 +49,7 @@ CGOS_MESSAGES = [
     cgos_codec.OpponentMove(2, "c5", 120.0),
     cgos_codec.Genmove(1, 116.983),
     cgos_codec.Gameover("2026-11-20", "W+Illegal", "Illegal move error:do not understand syntax move:z99"),
-    cgos_codec.Refused("Sorry, password doesn't match"),
+    cgos_codec.Message("refused", "Sorry, password doesn't match"),
 ]
 
 SUMMARY = """\
@@ -165,7 +165,7 @@ def test_garbage_is_passed_over(data: bytes, size: int) -> None:
     ],
 )  # fmt: skip
 def test_other_lines_of_cgos(line: str) -> None:
-    assert cgos_codec.parse_line(line) == cgos_codec.Other(line)
+    assert cgos_codec.parse_line(line) == cgos_codec.Message("other", line)
 
 
 @looped(
@@ -186,13 +186,13 @@ def test_other_lines_of_cgos(line: str) -> None:
     ],
 )
 def test_games_of_cgos_that_cannot_be_played(size: str, komi: str, moves: str, why: str) -> None:
-    assert cgos_codec.parse_line(f"setup 7 {size} {komi} 1000 w b{moves}") == cgos_codec.Broken(why)
+    assert cgos_codec.parse_line(f"setup 7 {size} {komi} 1000 w b{moves}") == cgos_codec.Message("broken", why)
 
 
 @looped("time", ["٣", "1.5", "nan", "inf", "1e3", "1_000", "9" * 16, "9" * 5000])
 def test_times_of_cgos_that_are_no_numbers(time: str) -> None:
     for line in (f"play b e5 {time}", f"genmove b {time}", f"setup 7 9 7 {time} w b", f"setup 7 9 7 1 w b e5 {time}"):
-        assert cgos_codec.parse_line(line) == cgos_codec.Other(line)
+        assert cgos_codec.parse_line(line) == cgos_codec.Message("other", line)
     assert cgos_codec.parse_line(f"genmove b {'9' * 15}") == cgos_codec.Genmove(1, 1e7)
 
 

@@ -8,17 +8,10 @@ from typing import Any
 
 from yomi.engine.color import COLOR_NAMES, LETTERS, opponent
 from yomi.engine.go.cgos.codec import (
-    AnotherLogin,
-    AskPassword,
-    AskProtocol,
-    AskUser,
-    Broken,
     Gameover,
     Genmove,
-    Info,
+    Message,
     OpponentMove,
-    Other,
-    Refused,
     Setup,
     format_move,
     format_protocol,
@@ -66,27 +59,27 @@ class CgosClient(Client[CgosGame, GoSeat]):
         message = parse_line(line.text)
         self._challenged_at = None  # a server that still sends lines has not thrown us out
         match message:
-            case AskProtocol():
-                self._has_analysis = message.has_analysis and self.server.comments
+            case Message("protocol"):
+                self._has_analysis = message.text != "" and self.server.comments
                 self.send(format_protocol(self._has_analysis))
-            case AskUser():
+            case Message("user"):
                 self.send(self.account.user)
-            case AskPassword():
+            case Message("password"):
                 self.send(self._password.reveal(), STARS)
                 self.deadline, self.resume_due = None, line.at + RESUME_TIMEOUT
-            case Info():
+            case Message("info"):
                 log.info("%s: the server says %s", self.account.name, self.safe(message.text))
-            case AnotherLogin():
+            case Message("another login"):
                 self._challenged_at = line.at
                 user = self.account.user
                 self.report("another_login", f"another client logs in as {user}; only one login is possible", user=user)
-            case Refused():
+            case Message("refused"):
                 self.refused(message.text)
             case Setup():
                 self._set_up(message)
-            case Broken():
+            case Message("broken"):
                 raise ConnectionLostError(f"a game that cannot be played: {message.text}")
-            case Other():
+            case Message():
                 self.noise(message.text)
             case _ if self.game is None:
                 self.noise(line.text)

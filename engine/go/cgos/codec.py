@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from yomi import __version__
 from yomi.engine.color import BLACK, COLORS, WHITE
@@ -25,44 +26,24 @@ MAX_MILLISECONDS = 10**10
 ANOTHER_LOGIN = "another login is being attempted"
 
 
+Kind = Literal[
+    "protocol",  # the server asks for our protocol; `text` is ANALYZE if it accepts an analysis with each move
+    "user",  # it asks for our name
+    "password",
+    "info",  # a text for people
+    "another login",  # another client logs in with our name: the server closes this connection if it accepts the login
+    "refused",  # an error, after which the server closes the connection
+    "broken",  # a game that cannot be played
+    "other",
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A line of the server."""
+    """A line of the server that belongs to no game."""
 
+    kind: Kind
     text: str = ""
-
-
-class Broken(Message):
-    """A game that cannot be played."""
-
-
-class Other(Message):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class AskProtocol(Message):
-    has_analysis: bool = False  # the server accepts an analysis with each move
-
-
-class AskUser(Message):
-    pass
-
-
-class AskPassword(Message):
-    pass
-
-
-class Info(Message):
-    """A text for people."""
-
-
-class AnotherLogin(Message):
-    """Another client logs in with our name. The server closes this connection if it accepts the login."""
-
-
-class Refused(Message):
-    """An error, after which the server closes the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,39 +81,40 @@ class Gameover:
 
 def parse_line(line: str) -> Message | Setup | OpponentMove | Genmove | Gameover:
     text = line.strip()
+    other = Message("other", text)
     name, _, rest = text.partition(" ")
     words = rest.split()
     match name.lower(), len(words):
         case "protocol", _:
-            return AskProtocol(has_analysis=ANALYZE in words)
+            return Message("protocol", ANALYZE if ANALYZE in words else "")
         case "username", 0:
-            return AskUser()
+            return Message("user")
         case "password", 0:
-            return AskPassword()
+            return Message("password")
         case "info", _ if rest.startswith(ANOTHER_LOGIN):
-            return AnotherLogin()
+            return Message("another login")
         case "info", _:
-            return Info(rest)
+            return Message("info", rest)
         case "error:", _:
-            return Refused(rest)
+            return Message("refused", rest)
         case "setup", _:
-            return _setup(words) or Other(text)
+            return _setup(words) or other
         case "play", 3:
             color, left = COLORS.get(words[0].lower()), _seconds(words[2])
-            return Other(text) if color is None or left is None else OpponentMove(color, words[1].lower(), left)
+            return other if color is None or left is None else OpponentMove(color, words[1].lower(), left)
         case "genmove", 2:
             color, left = COLORS.get(words[0].lower()), _seconds(words[1])
-            return Other(text) if color is None or left is None else Genmove(color, left)
+            return other if color is None or left is None else Genmove(color, left)
         case "gameover", count if count >= 2:
             return Gameover(words[0], words[1], " ".join(words[2:]))
-    return Other(text)
+    return other
 
 
-def _setup(words: list[str]) -> Setup | Broken | None:
+def _setup(words: list[str]) -> Setup | Message | None:
     """Read the arguments of `setup`: id, size, komi, time, White, Black, then pairs of move and time.
 
     Returns:
-        None if the form is wrong; Broken if a number or move is out of range.
+        None if the form is wrong; a broken message if a number or move is out of range.
     """
     if len(words) < 6:
         return None
@@ -143,17 +125,17 @@ def _setup(words: list[str]) -> Setup | Broken | None:
         return None
     size = int(size_text[:9])
     if not MIN_SIZE <= size <= MAX_SIZE:
-        return Broken(f"board size {size_text[:20]}: expected {MIN_SIZE} to {MAX_SIZE}")
+        return Message("broken", f"board size {size_text[:20]}: expected {MIN_SIZE} to {MAX_SIZE}")
     board = square(size)
     is_number = re.fullmatch(r"[+-]?[0-9]{1,9}(\.[0-9]{1,9})?", komi_text)
     if not is_number or abs(float(komi_text)) > MAX_KOMI:
-        return Broken(f"komi {komi_text[:20]}: expected {-MAX_KOMI:g} to {MAX_KOMI:g}")
+        return Message("broken", f"komi {komi_text[:20]}: expected {-MAX_KOMI:g} to {MAX_KOMI:g}")
     moves = [(vertex.lower(), left) for vertex, left in zip(rest[0::2], lefts, strict=False) if left is not None]
     for number, (vertex, _) in enumerate(moves, 1):
         try:
             board.parse_vertex(vertex[:20])
         except VertexError as error:
-            return Broken(f"move {number}: {error}")
+            return Message("broken", f"move {number}: {error}")
     players = {WHITE: _player(white), BLACK: _player(black)}
     return Setup(
         game_id,
