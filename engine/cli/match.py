@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     players = [*map(spec_table, words), *tables]
     described = [without_secrets(word) for word in args.command_words]
     with _Table() as table, ended_by_a_signal():
-        results = match(settings, players, GAMES, table.say, table.draw, cluster=cluster, words=described)
+        results = match(settings, players, GAMES, table.say, table.show, cluster=cluster, words=described)
     if results:
         show(args, results)
     return 0
@@ -111,10 +111,12 @@ class _Table:
 
     def say(self, text: str) -> None:
         self._erase()
-        print(printable(text, keep=LINE_ENDS), file=sys.stderr, flush=True)
+        say(text)
 
-    def draw(self, results: Sequence[GameResult]) -> None:
-        """Draw the table of all games so far, unless it is too early."""
+    def show(self, lines: Sequence[str], results: Sequence[GameResult]) -> None:
+        """Show the lines about a game, and the table of all games so far unless it is too early."""
+        self._erase()
+        self._write("\n".join(lines))
         if not sys.stderr.isatty() or time.monotonic() < self._due:
             return
         from yomi.engine.matches.report import report, to_text
@@ -123,10 +125,13 @@ class _Table:
         table = to_text(report(results)).split("\n\n")[:2]
         width = shutil.get_terminal_size().columns  # a line that is wrapped would be two
         lines = [line[:width] for line in "\n\n".join(table).splitlines()]
-        self.say("\n".join(["", *lines]))
+        self._write("\n".join(["", *lines]))
         self._height = len(lines) + 1
         spent = time.monotonic() - begin  # the next games wait for the table
         self._due = begin + max(INTERVAL, SHARE * spent)
+
+    def _write(self, text: str) -> None:
+        print(printable(text, keep=LINE_ENDS), file=sys.stderr, flush=True)
 
     def _erase(self) -> None:
         if self._height:

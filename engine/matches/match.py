@@ -64,7 +64,7 @@ def match(
     tables: Sequence[Mapping[str, Any]],
     games: Mapping[str, Game[Any, Any]],
     say: Say,
-    on_game: Callable[[Sequence[GameResult]], None] = lambda results: None,
+    on_game: Callable[[Sequence[str], Sequence[GameResult]], None],
     *,
     cluster: ClusterOptions | None = None,
     words: Sequence[str] = (),
@@ -75,8 +75,8 @@ def match(
         settings: of the match.
         tables: the players; see `yomi.engine.clients.spec.spec_table`.
         games: descriptors by name.
-        say: receives lines of progress.
-        on_game: called with all games so far after each game.
+        say: receives other lines of progress.
+        on_game: called after each game with lines about it, and with all games so far.
         cluster: plays the games. Each actor plays one at a time.
         words: the command line, for the description of the run.
 
@@ -143,10 +143,10 @@ def match(
             )
             with _open_player(cluster, game, plan, say) as player:
                 for result in series.store(player.play(left)):
-                    say(_line(result, len(series.results), total))
+                    lines = [_line(result, len(series.results), total)]
                     if test is not None:
-                        say(series.state.test_line() or series.state.score.verdict)
-                    on_game(series.results)
+                        lines.append(series.state.test_line() or series.state.score.verdict)
+                    on_game(lines, series.results)
         return sorted(series.results, key=lambda result: result.number)
 
 

@@ -50,7 +50,7 @@ class Nodes:
                 parents[pid] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:  # it has just ended
                 continue
-            if words.startswith(b"ray::_Remote"):
+            if words.startswith(b"ray::Actor"):
                 found.append(pid)
 
         def is_ours(pid: int) -> bool:

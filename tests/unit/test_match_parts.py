@@ -622,7 +622,7 @@ def test_a_match_that_contradicts_itself_is_not_continued(tmp_path: Path) -> Non
         raise MatchError("noted")
 
     def play() -> None:
-        match(settings, players, GAMES, lambda line: None)
+        match(settings, players, GAMES, lambda line: None, lambda lines, results: None)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("yomi.engine.matches.series.MatchJournal", note)

@@ -69,8 +69,13 @@ def match(
     given = {**settings, "game": game, "out": out}
     made = make_settings(MatchSettings, {name: _plain(value) for name, value in given.items() if value is not None})
     tables = [spec_table(player) if isinstance(player, str) else player for player in found]
+
+    def show(lines: Sequence[str], results: Sequence[GameResult]) -> None:
+        for line in lines:
+            progress(line)
+
     with reported(progress):
-        return play_match(made, tables, GAMES, progress)
+        return play_match(made, tables, GAMES, progress, show)
 
 
 def duel(
