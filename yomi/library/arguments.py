@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.settings import OptionError
+from yomi.settings import OptionError, did_you_mean, rows_of
 
 Progress: TypeAlias = Callable[[str], None]  # receives lines about the work
 
@@ -84,3 +84,20 @@ def side(name: str, value: Any) -> int:
     if value not in (BLACK, WHITE):
         raise wrong(name, value, "yomi.BLACK or yomi.WHITE")
     return int(value)
+
+
+def divided(given: Mapping[str, Any], options: Iterable[str], *kinds: type) -> list[dict[str, Any]]:
+    """Return the values of the engine's options, and of each kind of settings.
+
+    Raises:
+        OptionError: a name is unknown.
+    """
+    names = [set(options)]
+    names += [{name for row in rows_of(kind).values() for name in (row.name, *row.names)} for kind in kinds]
+    found: list[dict[str, Any]] = [{} for _ in names]
+    for name, value in given.items():
+        part = next((part for part, known in zip(found, names, strict=True) if name in known), None)
+        if part is None:
+            raise OptionError(f"unknown option {name!r}{did_you_mean(name, set.union(*names))}")
+        part[name] = plain(value)
+    return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -18,7 +18,7 @@ from yomi.library import arguments
 from yomi.library.analysis import keep_stderr_quiet, reported, safe_children
 from yomi.library.arguments import Progress, no_progress, plain
 from yomi.library.position import Position, Result
-from yomi.settings import OptionError, did_you_mean, make_settings, rows_of
+from yomi.settings import OptionError, make_settings
 
 Value: TypeAlias = bool | int | float | str | PathLike[str] | Sequence[Any] | None
 Loss: TypeAlias = Callable[[dict[str, Any], Any, dict[str, Any], Any], Any]
@@ -65,7 +65,7 @@ def selfplay(
     games = arguments.whole("games", games, 1)
     folder = None if out is None else arguments.path("out", out)
     kind = descriptor.settings_kind(work.COMMAND)
-    given, others, own = _divided(options, (row.name for row in rows_for(game)), work.SelfplaySettings, kind)
+    given, others, own = arguments.divided(options, (row.name for row in rows_for(game)), work.SelfplaySettings, kind)
     defaults = {**work.DEFAULTS, **descriptor.defaults.get(work.COMMAND, {})}
     if all(given.get(name) is None for name in ("seconds", "visits", "playouts", "depth")):
         defaults["visits"] = work.VISITS
@@ -115,7 +115,7 @@ def learn(
     descriptor = _descriptor(game)
     kind = descriptor.settings_kind(work.COMMAND)
     known = (row.name for row in rows_for(game) if row.name in work.BOARD)
-    given, run, own, learned = _divided(settings, known, work.RunSettings, kind, LearnSettings)
+    given, run, own, learned = arguments.divided(settings, known, work.RunSettings, kind, LearnSettings)
     options = Options.for_game(game).with_values({**descriptor.defaults.get(work.COMMAND, {}), **given})
     made, found = make_settings(work.RunSettings, run), make_settings(kind, own)
     with reported(progress), safe_children():
@@ -179,23 +179,6 @@ def dataset(
 def _descriptor(game: str) -> Any:
     keep_stderr_quiet()
     return GAMES[arguments.one_of("game", game, GAMES)]
-
-
-def _divided(given: Mapping[str, Value], options: Iterable[str], *kinds: type) -> list[dict[str, Any]]:
-    """Return the values of the engine's options, and of each kind of settings.
-
-    Raises:
-        OptionError: a name is unknown.
-    """
-    names = [set(options)]
-    names += [{name for row in rows_of(kind).values() for name in (row.name, *row.names)} for kind in kinds]
-    found: list[dict[str, Any]] = [{} for _ in names]
-    for name, value in given.items():
-        part = next((part for part, known in zip(found, names, strict=True) if name in known), None)
-        if part is None:
-            raise OptionError(f"unknown option {name!r}{did_you_mean(name, set.union(*names))}")
-        part[name] = plain(value)
-    return found
 
 
 def _position(game: str, raw: Any) -> Position[Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from os import PathLike, fspath
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,8 +28,8 @@ from yomi.engine.options import Options
 from yomi.engine.registry import GAMES
 from yomi.library import arguments
 from yomi.library.analysis import keep_stderr_quiet, reported, safe_children
-from yomi.library.arguments import Progress, no_progress
-from yomi.settings import OptionError, did_you_mean, make_settings, rows_of
+from yomi.library.arguments import Progress, no_progress, plain
+from yomi.settings import make_settings
 
 Value: TypeAlias = bool | int | float | str | PathLike[str] | Sequence[Any] | None
 Player: TypeAlias = str | Mapping[str, Any]
@@ -67,7 +67,7 @@ def match(
         raise arguments.wrong("players", found, expected)
     arguments.path("out", out)
     given = {**settings, "game": game, "out": out}
-    made = make_settings(MatchSettings, {name: _plain(value) for name, value in given.items() if value is not None})
+    made = make_settings(MatchSettings, {name: plain(value) for name, value in given.items() if value is not None})
     tables = [spec_table(player) if isinstance(player, str) else player for player in found]
 
     def show(lines: Sequence[str], results: Sequence[GameResult]) -> None:
@@ -105,8 +105,9 @@ def duel(
     """
     keep_stderr_quiet()
     descriptor = GAMES[arguments.one_of("game", game, GAMES)]
-    made, options = _split(DuelSettings, game, {"processes": 1, **settings, "out": arguments.path("out", out)})
-    sides = [_known(side or {}, game, player_options(game)) for side in (first, second)]
+    given = {"processes": 1, **settings, "out": arguments.path("out", out)}
+    options, made = arguments.divided(given, [*player_options(game), *BOARD], DuelSettings)
+    sides = [arguments.divided(side or {}, player_options(game))[0] for side in (first, second)]
     players = duel_players(descriptor, _options(game, options), options, *sides)
     names = (_name(sides[0]), _name(sides[1]))
     with reported(progress), safe_children():
@@ -142,7 +143,8 @@ def tune(
     for name, values in parameters.items():
         text = ":".join(map(str, arguments.items(name, values, "low and high value")))
         ranges.update([read_range(descriptor, name, text)])
-    made, options = _split(TuneSettings, game, {"processes": 1, **settings, "out": arguments.path("out", out)})
+    given = {"processes": 1, **settings, "out": arguments.path("out", out)}
+    options, made = arguments.divided(given, [*player_options(game), *BOARD], TuneSettings)
     players = duel_players(descriptor, _options(game, options), options)
     with reported(progress), safe_children():
         return play_tuning(descriptor, players, ranges, make_settings(TuneSettings, made), progress)
@@ -193,31 +195,9 @@ def _result(number: int, triple: tuple[Any, ...]) -> GameResult:
     return GameResult(number, black, white, int(winner), ending="score")
 
 
-def _split(kind: type, game: str, given: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Any]]:
-    """Return the settings and the options in a call's arguments."""
-    keys = [name for row in rows_of(kind).values() for name in (row.names or (row.name,))]
-    settings = {name: _plain(value) for name, value in given.items() if name in keys}
-    others = {name: value for name, value in given.items() if name not in keys}
-    return settings, _known(others, game, [*player_options(game), *BOARD], keys)
-
-
-def _known(
-    given: Mapping[str, Value], game: str, known: Collection[str], others: Collection[str] = ()
-) -> dict[str, Any]:
-    """Return options of a duel. Raises OptionError if one is unknown."""
-    for name in given:
-        if name not in known:
-            raise OptionError(f"unknown option {name!r}{did_you_mean(name, {*known, *others})}")
-    return {name: _plain(value) for name, value in given.items()}
-
-
 def _options(game: str, given: Mapping[str, Any]) -> Options:
     return Options.for_game(game).with_values({**duel_defaults(GAMES[game]), **given})
 
 
 def _name(options: Mapping[str, Value]) -> str:
     return ",".join(f"{name}={value}" for name, value in options.items()) or "the options"
-
-
-def _plain(value: Value) -> Value:
-    return fspath(value) if isinstance(value, PathLike) else value
