@@ -57,7 +57,7 @@ def test_a_review_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     assert [move.text for move in first.moves] == ["C3", "B4", "D2"]
     assert first.files()[".sgf"] == second.files()[".sgf"]
     assert first.facts() == "rules chinese, komi 6.5, thresholds 1,2,3points, 16 visits a position, yomi (fake)"
-    (shogi,) = yomi.review(str(paths[1]))
+    (shogi,) = yomi.review(str(paths[1]), quick=0)  # else a slow machine plans a quick first search
     assert shogi.limit == "100,000 nodes"
     assert isinstance(shogi, yomi.Review)
     for path, options, text in (
