@@ -55,6 +55,7 @@ def run(script: Path, home: Path, names: list[str]) -> list[str]:
     return found.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", list(itertools.permutations([("yomi",), OF_YOMI, NAMES])))
 def test_packages_of_a_user_are_beside_yomi_in_any_order(groups: tuple[tuple[str, ...], ...], script: Path) -> None:
     *files, version = run(script, ROOT, [name for group in groups for name in group])

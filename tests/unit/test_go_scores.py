@@ -125,6 +125,7 @@ def records(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", ["katago-v7", "aya-50"])
 def test_labels_of_a_set(records: Path, tmp_path: Path, features: str) -> None:
     options = GoDataOptions(
