@@ -76,6 +76,23 @@ def _own_columns(found: Mapping[str, Array], rows: int) -> dict[str, Array]:
     return {name: np.rint(OWNER_SCALE * array) if name.endswith("_points") else array for name, array in found.items()}
 
 
+def policy_of(plies: Sequence[Ply | None], learnable: Learnable[Any]) -> tuple[Array, Array]:
+    """Return the search results of some plies as policy indices and shares [n, K]. Without a search all shares are 0.
+
+    K is the same for all games of a run. The indices are those of the ply's own side to move. Users' targets call it
+    (docs/LEARNING.md).
+    """
+    spec = learnable.spec
+    known = [row for row, ply in enumerate(plies) if ply is not None and ply.found is not None]
+    searched = [ply for ply in plies if ply is not None and ply.found is not None]
+    positions = np.concatenate([ply.position for ply in searched]) if searched else spec.positions(0)
+    for name, value in spec.position_flags:
+        positions[name] = value
+    moves, weights = (np.zeros((len(plies), _target_width(spec)), dtype) for dtype in (np.uint16, np.float64))
+    moves[known], weights[known] = _policy(searched, positions, spec)
+    return moves, weights
+
+
 def plies_by_move(finished: FinishedGame[Any]) -> list[Ply | None]:
     """Return the ply of each recorded move; None for opening moves."""
     before = _opening_length(finished)
