@@ -6,9 +6,8 @@ Size is a cost. A change that needs more lines raises LIMIT in a commit of its o
 from collections.abc import Iterable
 from pathlib import Path
 
-# Version 0.2.0 had 86,849. Checks of journals, rules of records, and one writer
-# of files added more than the cuts took away.
-LIMIT = 87_500  # lines of Python
+# Version 0.2.0 had 86,849.
+LIMIT = 86_100  # lines of Python
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("engine", "native", "nets", "bench")
 
