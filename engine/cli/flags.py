@@ -78,7 +78,8 @@ def add_setting(
         prefix: begins the name of the argument.
         absent: the argument without the flag; SUPPRESS: none.
     """
-    read = (dataclasses.replace(row, many=False) if row.many else row).parse
+    # Each value of a list is a value, even if none is allowed instead of the list.
+    read = (dataclasses.replace(row, many=False, optional=False) if row.many else row).parse
     form: dict[str, Any] = {"metavar": row.metavar, "type": type_of(read, f"{row.key}: ")}
     if row.many:
         form |= {"action": "append"} if row.repeats else {"nargs": "+"}
@@ -109,9 +110,15 @@ def type_of(read: Callable[[str], T], prefix: str = "") -> Callable[[str], T]:
 
 
 def add_old_names(group: _ActionsContainer, action: argparse.Action, *flags: str) -> None:
-    """Accept old names of a flag with one value. The help does not contain them."""
+    """Accept old names of a flag with values. The help does not contain them."""
     group.add_argument(
-        *flags, dest=action.dest, type=action.type or str, default=argparse.SUPPRESS, help=argparse.SUPPRESS
+        *flags,
+        dest=action.dest,
+        action=type(action),
+        nargs=action.nargs,
+        type=action.type or str,
+        default=argparse.SUPPRESS,
+        help=argparse.SUPPRESS,
     )
 
 
