@@ -95,7 +95,7 @@ CLUSTER = ("cluster", "actors", "cores_per_process", "gpus_per_process", "insecu
 FRAME = ("records", "command_words", "out", "task", "json", "worst", "run", "command", *CLUSTER)
 # Arguments that do not change a search
 OUTPUT_OPTIONS = (*FRAME, "html", "plot", "record", "thresholds", "quiz")
-LEFT_OUT_OF_SHARES = ("net", "value_net", "log_file", "log_level")  # networks count by their content
+LEFT_OUT_OF_SHARES = ("net", "value_net", "human_net", "log_file", "log_level")  # networks count by their content
 BROKEN = 1
 SHOW, LEAVE = ("?", "？", "show"), ("q", "quit", "終了")  # answers to a problem that are no moves
 CORRECT, CORRECT_POINTS = 0.01, 0.5  # an answer that loses no more winrate and points is as good as the best move

@@ -57,14 +57,18 @@ Places: TypeAlias = Mapping[str, str]  # path of a network on a node, by its pat
 
 def sent_networks(players: Iterable[Options]) -> tuple[str, ...]:
     """Return the network files that options name, each once."""
-    files = (file for options in players for file in (options.net, options.value_net) if file is not None)
+    files = (file for options in players for file in _networks(options).values())
     return tuple(dict.fromkeys(file for file in files if Path(file).is_file()))
 
 
 def moved(options: Options, places: Places) -> Options:
     """Return options with the node's copies of the networks."""
-    files = (("net", options.net), ("value_net", options.value_net))
-    return options.with_values({name: places[file] for name, file in files if file is not None and file in places})
+    return options.with_values({name: places[file] for name, file in _networks(options).items() if file in places})
+
+
+def _networks(options: Options) -> dict[str, str]:
+    files = {"net": options.net, "value_net": options.value_net, "human_net": options.human_net}
+    return {name: file for name, file in files.items() if file is not None}
 
 
 class ClusterError(LineError):

@@ -209,6 +209,8 @@ class Reviewers:
             found[game] = network_file(options, game)
             if options.value_net is not None:
                 found[f"{game} value"] = named_file(options.value_net, game)
+            if options.human_net is not None:
+                found[f"{game} human"] = named_file(options.human_net, game, options)
         return {f"network of {use}": file for use, file in found.items() if file is not None}
 
     def close(self) -> None:
