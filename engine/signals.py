@@ -36,8 +36,7 @@ def stopped_by_a_signal(report: Callable[[], None]) -> Iterator[Callable[[], int
     """Note the first Ctrl-C, SIGTERM or SIGHUP instead of ending the block, for work that stops at certain points.
 
     `report` is called when the signal comes. Yields a function that returns the signal's number, or 0 before it came.
-    The
-    second signal ends the block at once.
+    The second signal ends the block at once.
     """
     numbers = [number for number in (signal.SIGINT, *NUMBERS) if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.getsignal(number) for number in numbers}
