@@ -115,6 +115,8 @@ def learn(
     descriptor = _descriptor(game)
     kind = descriptor.settings_kind(work.COMMAND)
     known = (row.name for row in rows_for(game) if row.name in work.BOARD)
+    if isinstance(until := settings.get("until"), tuple | list):
+        settings["until"] = tuple(map(str, until))  # ("uniform", 0.9)
     given, run, own, learned = arguments.divided(settings, known, work.RunSettings, kind, LearnSettings)
     options = Options.for_game(game).with_values({**descriptor.defaults.get(work.COMMAND, {}), **given})
     made, found = make_settings(work.RunSettings, run), make_settings(kind, own)
