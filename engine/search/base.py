@@ -125,12 +125,13 @@ class SearchThreads(abc.ABC):
         except Exception as error:  # raised again by stop()
             self._error = error
             self._request_end()
-        with self._count_lock:
-            self._running -= 1
-            is_last = not self._running
-        if is_last:
-            self._end_time = time.perf_counter()
-            self._finished.set()
+        finally:  # even if a search of one's own calls sys.exit
+            with self._count_lock:
+                self._running -= 1
+                is_last = not self._running
+            if is_last:
+                self._end_time = time.perf_counter()
+                self._finished.set()
 
     @abc.abstractmethod
     def _request_end(self) -> None:
