@@ -103,6 +103,7 @@ class SearchThreads(abc.ABC):
                     name = self.description
                     raise EvaluatorError(f"{name} has not answered for {SEARCH_HANG:g} s: expected the end of a batch")
         had_threads, self._threads = bool(self._threads), []
+        self._finished.set()  # also if the system refused one of the threads
         error, self._error = self._error, None
         if had_threads:
             self._end(has_failed=error is not None)
@@ -111,13 +112,12 @@ class SearchThreads(abc.ABC):
 
     def _start_threads(self, works: Sequence[Callable[[], None]]) -> None:
         """Start a thread for each work. The search has ended once all of them have."""
-        self._running = len(works)
-        self._threads = [
-            threading.Thread(target=self._run, args=(work,), name=f"{self.thread_name}-{number}", daemon=True)
-            for number, work in enumerate(works)
-        ]
-        for thread in self._threads:
+        self._running, self._threads = len(works), []
+        for number, work in enumerate(works):
+            name = f"{self.thread_name}-{number}"
+            thread = threading.Thread(target=self._run, args=(work,), name=name, daemon=True)
             thread.start()
+            self._threads.append(thread)  # not before: a thread that the system refuses cannot be joined
 
     def _run(self, work: Callable[[], None]) -> None:
         try:
