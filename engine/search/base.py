@@ -100,8 +100,8 @@ class SearchThreads(abc.ABC):
             if thread is not threading.current_thread():
                 thread.join(max(0.0, end - time.monotonic()))
                 if thread.is_alive():
-                    name = self.description
-                    raise EvaluatorError(f"{name} has not answered for {SEARCH_HANG:g} s: expected the end of a batch")
+                    found = f"{self.description} has not answered for {SEARCH_HANG:g} s"
+                    raise EvaluatorError(f"{found}: expected the end of its search")
         had_threads, self._threads = bool(self._threads), []
         self._finished.set()  # also if the system refused one of the threads
         error, self._error = self._error, None
@@ -165,7 +165,7 @@ class PositionSearch(SearchThreads):
         """Search the current position in threads, and return at once. Errors: see `stop`."""
         self.stop()
         assert self._position is not None, "set_position comes first"
-        self._start_time = time.perf_counter()
+        self._start_time = self._end_time = time.perf_counter()
         works = self._begin(limits, moves)
         self._finished.clear()
         self._start_threads(works)
