@@ -65,9 +65,8 @@ class Player(abc.ABC, Generic[G]):
         self._lost = LostMoves()
         self._lateness = Lateness()  # between the end of a move's time and the answer, by this machine's load
         self._loaded: object = None
-        self._configured: tuple[Options, PositionSearch] | None = (
-            None  # the options are a copy: the player's may change
-        )
+        # The options are a copy: the player's may change.
+        self._configured: tuple[Options, PositionSearch] | None = None
         self._is_closed = False
         self._adviser = Adviser()  # of the current or last search
         self._search: PositionSearch

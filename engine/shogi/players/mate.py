@@ -152,7 +152,10 @@ def mate_in(move: MoveReport) -> int | None:
 
 
 class MateAdviser(Adviser):
-    """The mates of one position: a search for one beside the search, and the ends of lines that lead to one."""
+    """The mates of one position: a search for one beside the search, and the ends of lines that lead to one.
+
+    One thread calls `annotate` and `line`. They end with the turn: the next one uses the same mate searches.
+    """
 
     def __init__(
         self,

@@ -167,11 +167,11 @@ class ShogiPlayer(Player[ShogiGame]):
         turn.moves = RootMoves(allowed if len(allowed) < len(moves) else None, noise=turn.moves.noise)
         if len(moves) == 1 and not turn.request.infinite:
             turn.forced = moves[0]
-        plies = turn.options.root_mate_search if schedule and turn.forced is None else 0
+        plies = turn.options.root_mate_search if schedule is not None and turn.forced is None else 0
         if turn.root.entering_king == "try":
             plies = min(plies, 1)  # in a longer mate the king may escape by a try
-        limits = plies, turn.options.root_mate_nodes
-        turn.adviser = MateAdviser(self._mate, self._rest, turn.root, turn.moves.allow, *limits)
+        nodes = turn.options.root_mate_nodes
+        turn.adviser = MateAdviser(self._mate, self._rest, turn.root, turn.moves.allow, plies, nodes)
 
     # -- decisions without a search --------------------------------------------------------------------------------
 
