@@ -156,7 +156,7 @@ def make_queue(options: Options, board: Board, rules: Rules) -> EvaluationQueue:
         human = open_network([KataGo], named_file(options.human_net, "go", options), board.size)
 
     def finish(network: FileEvaluator, device: Device) -> Evaluator:
-        for form in filter(None, (network.format, human)):
+        for form in filter(None, (network.format, values, human)):
             form.may_have_no_result = queue_key(board, rules)[1]
         evaluator: Evaluator = network
         has_values = values is not None or network.format.predicts_value
