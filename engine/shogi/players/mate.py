@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -154,7 +155,7 @@ def mate_in(move: MoveReport) -> int | None:
 class MateAdviser(Adviser):
     """The mates of one position: a search for one beside the search, and the ends of lines that lead to one.
 
-    One thread calls `annotate` and `line`. They end with the turn: the next one uses the same mate searches.
+    Its answers hold until the next position, which uses the same mate searches.
     """
 
     def __init__(
@@ -181,6 +182,7 @@ class MateAdviser(Adviser):
         self._checked: tuple[int, ...] = ()
         self._is_playable = False  # whether the game lets `_checked` be played
         self._whole: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._lock = threading.RLock()  # held while `rest` searches and `_checked` changes: any thread may report
 
     def start(self) -> None:
         if self._plies:
@@ -192,10 +194,11 @@ class MateAdviser(Adviser):
     @property
     def line(self) -> tuple[int, ...]:
         """The mate found so far. A mate that the game would end before is ignored."""
-        line = self._search.answer.moves if self._plies else ()
-        if line != self._checked:
-            self._checked, self._is_playable = line, can_be_played(self._root, line)
-        return line if self._is_playable else ()
+        with self._lock:
+            line = self._search.answer.moves if self._plies else ()
+            if line != self._checked:
+                self._checked, self._is_playable = line, can_be_played(self._root, line)
+            return line if self._is_playable else ()
 
     @property
     def is_done(self) -> bool:
@@ -204,7 +207,8 @@ class MateAdviser(Adviser):
 
     def annotate(self, report: SearchReport) -> SearchReport:
         """Return a report with mate lengths and whole mates; the mate search's line comes first."""
-        moves, line = [self._with_mate(move) for move in report.moves], self.line
+        with self._lock:
+            moves, line = [self._with_mate(move) for move in report.moves], self.line
         if line:
             mate = MoveReport(line[0], winrate=1.0, pv=line, mate=len(line))
             moves = [mate, *(move for move in moves if move.move != line[0])]
