@@ -68,8 +68,7 @@ def distribute(
     """
     state = _Schedule(actors, units, slots, math.inf if not in_order else IN_ORDER * slots * actors.count)
     results: dict[int, Any] = {}
-    for actor in actors.ready:
-        state.fill(actor)
+    state.fill()
     while not state.is_over:
         for answer in actors.poll(POLL_SECONDS):
             if answer.name == LOST:
@@ -82,13 +81,13 @@ def distribute(
                     yield number, results.pop(number)
                 elif in_order:
                     break
-        for actor in actors.ready:
-            state.fill(actor)
+        state.fill()
 
 
 class _Schedule:
     def __init__(self, actors: Actors | ProcessActors, units: Iterable[Unit], slots: int, window: float) -> None:
         self.actors = actors
+        self.slots = slots
         self.want = slots + max(1, slots // 4)  # open units of an actor
         self.window = window
         self._left, self._is_empty = iter(units), False
@@ -103,12 +102,18 @@ class _Schedule:
     def is_over(self) -> bool:
         return self._is_empty and not self._again and not self.order and not any(self.pending.values())
 
-    def fill(self, actor: int) -> None:
-        """Give an actor as many units as it lacks."""
+    def fill(self) -> None:
+        """Give the actors as many units as they lack. None gets units for later while another could begin them."""
+        ready = self.actors.ready
+        for want, calls in ((self.slots, 1), (self.want, CALLS_AHEAD)):
+            for actor in ready:
+                self._fill(actor, want, calls)
+
+    def _fill(self, actor: int, want: int, calls: int) -> None:
         given = self.given.setdefault(actor, {})
         self.pending.setdefault(actor, 0)
-        while self.pending[actor] < CALLS_AHEAD:
-            numbers = self._take(self.want - len(given))
+        while self.pending[actor] < calls:
+            numbers = self._take(want - len(given))
             if not numbers and self.pending[actor] >= len(given):
                 break
             given.update(dict.fromkeys(numbers))

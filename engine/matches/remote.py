@@ -143,7 +143,7 @@ def pooled_duel(
     """Return the player of at most `games` games. Each actor of `place` plays at most `at_once` at the same time."""
 
     def prepare(actors: int) -> tuple[Recipe, int]:
-        count = min(at_once, -(-games // actors))
+        count = min(at_once, 2 * -(-games // (2 * actors)))  # of whole pairs
         return Recipe(DuelUnits, (game, players, config, count), sent_networks(players)), -(-count // 2)
 
     return PooledGames(place, prepare, say)

@@ -64,6 +64,20 @@ def test_a_slow_reader_stops_the_actors() -> None:
     assert len(pool.sent) <= 4 * 3 + 1
 
 
+def test_no_actor_is_idle_while_another_has_units_for_later() -> None:
+    begun: list[list[int]] = []
+
+    def note(rng: random.Random, pool: FakePool) -> None:
+        if pool.sent:
+            begun.append([sum(map(len, calls)) for calls in pool.calls.values()])
+
+    assert len(dict(run(FakePool(Squares, 4, 1, note), 8, slots=2))) == 8
+    assert begun[0] == [2, 2, 2, 2]
+    begun.clear()
+    assert len(dict(run(FakePool(Squares, 4, 1, note), 5))) == 5
+    assert begun[0] == [2, 1, 1, 1]
+
+
 def test_no_units_end_at_once() -> None:
     assert list(run(FakePool(Squares, 2), 0)) == []
 
