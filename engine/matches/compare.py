@@ -108,7 +108,10 @@ def duel(
         raise MatchError("both players are equal: expected --first or --second, such as --second visits=100")
     if settings.sprt is not None and settings.task is not None:
         raise MatchError(SPRT_AND_TASK)
-    test = None if settings.sprt is None else Sprt(*settings.sprt)
+    try:
+        test = None if settings.sprt is None else Sprt(*settings.sprt)
+    except ValueError as error:
+        raise MatchError(f"--sprt: {error}") from None
     config = duel_config(game, players, settings, say)
     description = describe(game, players, config, names)
     run = duel_run(game, players, description, Run("duel", words, settings.task, settings.games // 2, UNIT, {}, {}))
