@@ -29,6 +29,7 @@ from yomi.errors import IllegalMove
 
 # CGOS's rules: area, positional superko, no suicide, all stones alive at the end.
 RULES = PRESETS["tromp-taylor"].with_rule("suicide", "false")
+WAIT_SECONDS = 60.0  # between two looks whether pondering shall end; its end comes at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,12 @@ class YomiGoSeat(YomiSeat[GoPlayer]):
         for ply, vertex in enumerate(turn.moves):  # legality is not checked, because the server's ko rule may differ
             game.play(color_at(ply), board.parse_vertex(vertex), strict=False)
         request.hide_history = player.options.ignore_pre_root_history
+        if request.is_pondering:
+            player.start(request)  # `decide` would obey limits of visits, and spend a second on dead stones
+            while not request.wait(WAIT_SECONDS):
+                pass
+            player.stop()
+            return GoReply("pass")
         decision = player.decide(request)
         report = decision.report
         analysis = cgos_json(report, board) if report.moves else ""
