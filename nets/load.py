@@ -186,9 +186,13 @@ def _describe(start: bytes) -> str:
 def _cached(folder: Path, stem: str) -> Path | None:
     """Return a whole file in the cache, or None. Its name ends with its own digest."""
     for entry in sorted(folder.glob(f"{stem}-*.onnx")):
-        if source_digest(entry)[:_KEY_LENGTH] == entry.stem.rpartition("-")[2]:
-            return entry
-        _log.warning("cached network %s is damaged: converting it again", entry)
+        try:
+            if source_digest(entry)[:_KEY_LENGTH] == entry.stem.rpartition("-")[2]:
+                return entry
+            why = "it is damaged"
+        except NetworkError as error:  # such as a file of another user
+            why = str(error)
+        _log.warning("cached network %s cannot be used (%s): converting it again", entry, why)
     return None
 
 
