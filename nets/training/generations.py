@@ -196,7 +196,10 @@ def grow(path: Path, config: Config, growth: Growth, rows: int) -> tuple[Config,
     state = load_checkpoint(path)
     stored = json.loads(state["config"])
     before = _option(config.kind, stored["options"], BLOCKS)
+    is_left_out = config.kind == "go" and POOLING not in config.options
     config = grown(config, growth, rows, before)
+    if is_left_out:
+        config = replace(config, options=_with_pooling_of(stored["options"], before, config.options))
     if (blocks := _option(config.kind, config.options, BLOCKS)) == before:
         return config, 0
     torch.manual_seed(config.training.seed)
@@ -218,6 +221,20 @@ def grow(path: Path, config: Config, growth: Growth, rows: int) -> tuple[Config,
     state["config"] = json.dumps({**stored, "options": config.options}, sort_keys=True)
     save_checkpoint(path, state)
     return config, blocks
+
+
+def _with_pooling_of(stored: Mapping[str, Any], before: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options whose first blocks pool as the `before` blocks of a checkpoint with the options `stored`.
+
+    Version 0.2.0 named other blocks than `grown` if the user named none.
+    """
+    found = {name: value for name, value in options.items() if name != POOLING}
+    blocks = _option("go", options, BLOCKS)
+    if blocks == before:
+        return {**found, **({POOLING: stored[POOLING]} if POOLING in stored else {})}
+    kept = stored.get(POOLING, range(2, before - 1, 2))
+    new = options.get(POOLING, range(2, blocks - 1, 2))
+    return {**found, POOLING: [*kept, *(index for index in new if index >= before)]}
 
 
 def _option(kind: str, options: Mapping[str, Any], name: str) -> Any:

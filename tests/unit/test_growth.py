@@ -1,5 +1,6 @@
 """Networks that grow between generations play on as before."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from yomi.nets.training.generations import (  # noqa: E402
     check_growth,
     grow,
 )
-from yomi.nets.training.weights import load_checkpoint  # noqa: E402
+from yomi.nets.training.weights import load_checkpoint, save_checkpoint  # noqa: E402
 from yomi.settings import OptionError, make_settings  # noqa: E402
 
 GO = {"channels": 8, "pooled": 4, "pooling_blocks": [0, 2], "head": 4, "hidden": 8, "kernel": 3}
@@ -112,6 +113,19 @@ def test_new_blocks_learn(kind: str, options: dict[str, Any], tmp_path: Path) ->
             without[name] = torch.zeros_like(without[name])
     found = run.network(3, without).eval()(*inputs)
     assert not torch.allclose(found["policy"], wanted["policy"], atol=1e-3)
+
+
+def test_a_run_of_version_0_2_0_continues(tmp_path: Path) -> None:
+    """For small networks that version named the left-out pooling blocks, here none."""
+    run = Run(tmp_path, "go", {key: value for key, value in GO.items() if key != "pooling_blocks"})
+    run.train(run.learner(), 1, 500)
+    state = run.state()
+    config = json.loads(state["config"])
+    config["options"]["pooling_blocks"] = []
+    save_checkpoint(tmp_path / "train/checkpoint.pt", {**state, "config": json.dumps(config, sort_keys=True)})
+    for generation, (rows, pooling) in enumerate(((500, []), (1000, [2]), (1000, [2])), 2):
+        run.train(run.learner(), generation, rows)
+        assert json.loads(run.state()["config"])["options"]["pooling_blocks"] == pooling
 
 
 @pytest.mark.parametrize("optimizer", ["muon", "adamw", "sgd"])
