@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -66,12 +67,22 @@ class MatchRunner:
                 found = self._found.get(timeout=0.5)  # an interrupt at the keyboard gets through between two waits
             except queue.Empty:
                 continue
+            except BaseException as error:
+                found = error
             if isinstance(found, BaseException):
+                yield from self._ended()
                 raise found
             if found is None:
                 active -= 1
             else:
                 yield found
+
+    def _ended(self) -> Iterator[GameResult]:
+        """Return the games that have ended and wait, so that an error or Ctrl-C loses none."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                if isinstance(found := self._found.get_nowait(), GameResult):
+                    yield found
 
     def close(self) -> None:
         """End the engines, and unfinished games. Any thread may call it."""

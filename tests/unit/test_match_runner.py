@@ -19,7 +19,7 @@ from yomi.engine.go.matches import AREA, GoMatches, ScoringReferee
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.matches.games import GameRunner, RefereeSettings
-from yomi.engine.matches.results import GameResult
+from yomi.engine.matches.results import GameResult, MatchError
 from yomi.engine.matches.runner import MatchPlan, MatchRunner
 from yomi.engine.matches.schedule import pairs_of, schedule
 from yomi.engine.options import Options
@@ -76,3 +76,19 @@ def test_nobody_waits_for_engines_that_are_ended(who: str, tmp_path: Path, monke
     assert not thread.is_alive()
     assert played == []
     assert list((tmp_path / "match").iterdir()) == []
+
+
+def test_an_error_loses_no_game_that_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does Ctrl-C: the caller gets it before the error, and stores it."""
+    ended = GameResult(0, "A", "B", 1, "score")
+    runner = MatchRunner(MatchPlan([], [""], lambda on_start: pytest.fail("no engine starts"), tmp_path))
+
+    def run() -> None:
+        runner.put(MatchError("on purpose"))
+        runner.put(ended)
+
+    monkeypatch.setattr(runner._slots[0], "run", run)
+    played = runner.play([])
+    assert next(played) == ended
+    with pytest.raises(MatchError, match="on purpose"):
+        next(played)
