@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 # Version 0.2.0 had 86,849.
-LIMIT = 86_100  # lines of Python
+LIMIT = 86_150  # lines of Python
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("engine", "native", "nets", "bench")
 

@@ -8,27 +8,15 @@ from dataclasses import MISSING, dataclass
 from typing import Any, TypeVar, cast
 
 from yomi.nets.metadata import FEATURE_SETS
-from yomi.settings import number, option
+from yomi.settings import choice, number
 
 T = TypeVar("T")
 SHARD_ROWS = 16384
 
 
-def _read_features(name: str) -> str:
-    if name not in FEATURE_SETS:
-        raise ValueError(f"expected one of {', '.join(FEATURE_SETS)}, found {name!r}")
-    return name
-
-
 @dataclass(frozen=True, kw_only=True)
 class MakeSettings:
-    features: str = option(
-        "katago-v7",
-        f"encode the inputs of networks as {', '.join(FEATURE_SETS)}",
-        kind="own",
-        read=_read_features,
-        word="SET",
-    )
+    features: str = choice("katago-v7", tuple(FEATURE_SETS), "encode the inputs of networks in this way")
     test_share: float = number(0.03, 0, 0.9, "hold out this share of games for tests", word="S")
     limit: int = number(0, 0, None, "limit the positions of the whole set; 0: all")
     shard_rows: int = number(SHARD_ROWS, 1, None, "set the positions of a shard; 256 by default with --score-search")
