@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
+from yomi.system import enable_sequences
+
 CLEAR = "\x1b[H\x1b[J"  # to the top, and erase what is below
 PLAIN = "\x1b[0m"
 WOOD, LAST = "\x1b[48;5;137m", "\x1b[48;5;31m"  # backgrounds of the board and of the last move
@@ -18,7 +20,7 @@ NOT_LAST = "（「『("
 
 def is_interactive() -> bool:
     """Whether a person types and reads here, at a terminal that can move its cursor."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return sys.stdin.isatty() and sys.stdout.isatty() and enable_sequences()
 
 
 def has_colors() -> bool:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from yomi.errors import CompileError
+from yomi.system import lock_file, replace
 
 try:
-    import fcntl
     import grp
     import pwd
 except ImportError:  # Windows
-    fcntl = grp = pwd = None  # type: ignore[assignment]
+    grp = pwd = None  # type: ignore[assignment]
 
 # Suffix of marks: JSON files that exist once all kernels of a group are compiled.
 COMPLETE = ".complete"
@@ -130,14 +130,10 @@ def locked(path: Path, waits: Callable[[], None] = lambda: None) -> Iterator[Non
     Raises:
         OSError: the file cannot be created.
     """
-    # The system releases the lock when the process ends. On Windows nothing is locked.
     with path.open("ab") as stream:
-        if fcntl is not None:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waits()
-                fcntl.flock(stream, fcntl.LOCK_EX)
+        if not lock_file(stream.fileno(), wait=False):
+            waits()
+            lock_file(stream.fileno(), wait=True)
         yield
 
 
@@ -157,7 +153,7 @@ def write_json(path: Path, content: Mapping[str, object]) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         part.write_text(json.dumps(content), encoding="utf-8")
-        part.replace(path)
+        replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise

@@ -11,15 +11,14 @@ import os
 import secrets
 import shutil
 import stat
-import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
 from yomi.nets.errors import NetworkError
+from yomi.system import patiently, replace
 
 _log = logging.getLogger("yomi.networks")
 
@@ -69,7 +68,7 @@ def atomic_writer(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
             if sync:
                 stream.flush()
                 os.fsync(stream.fileno())
-        os.replace(draft, path)
+        replace(draft, path)
         if sync:
             sync_folder(path.parent)
     except BaseException:
@@ -206,7 +205,7 @@ def draft_folder(path: Path) -> Iterator[Path]:
     draft.mkdir()
     try:
         yield draft
-        os.rename(draft, path)
+        patiently(lambda: os.rename(draft, path))
         sync_folder(path.parent)
     except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
@@ -245,45 +244,6 @@ def sync_file(path: Path) -> None:
     """
     with naming(path), path.open("r+b") as stream:
         os.fsync(stream.fileno())
-
-
-# Offset of the byte that Windows locks. It is after all content, since other processes cannot read a locked byte.
-LOCKED_AT = 2**40
-
-
-def lock_file(descriptor: int, *, wait: bool) -> bool:
-    """Lock an open file until it is closed or the process ends, however it ends.
-
-    Args:
-        descriptor: of a file that is open for writing.
-        wait: wait until no other process has the lock.
-
-    Returns:
-        Whether this process has the lock; with `wait` always True.
-    """
-    if sys.platform == "win32":
-        import msvcrt
-
-        while True:
-            position = os.lseek(descriptor, 0, os.SEEK_CUR)
-            os.lseek(descriptor, LOCKED_AT, os.SEEK_SET)
-            try:
-                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-                return True
-            except OSError:
-                if not wait:
-                    return False
-            finally:
-                os.lseek(descriptor, position, os.SEEK_SET)
-            # Windows's own waiting lock gives up after ten seconds.
-            time.sleep(0.05)
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    return True
 
 
 def remove_drafts(folder: Path) -> None:

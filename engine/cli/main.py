@@ -17,6 +17,7 @@ from yomi import __version__, language
 from yomi.engine.protocols.streams import CheckedStdout, OutputClosedError
 from yomi.errors import Error
 from yomi.language import tr
+from yomi.system import IS_WINDOWS
 
 if TYPE_CHECKING:
     import argparse
@@ -258,4 +259,6 @@ def escape_unknown() -> None:
     """Print characters that the terminal's encoding lacks as escapes, so that no name ends the command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            # A file or pipe of Windows would be in an encoding that lacks most characters.
+            encoding = "utf-8" if IS_WINDOWS and not stream.isatty() else stream.encoding
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")

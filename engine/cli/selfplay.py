@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     check_limited(options, game)
     set_up_logs(options)
     series = open_series(game, settings, settings_of(game.settings_kind(COMMAND), args), options, say)
-    start = time.monotonic()
+    start = time.perf_counter()
     winners, moves = Counter[int](), 0
     try:
         with ended_by_a_signal():
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
                 moves += len(played.game.moves)
     finally:  # the summary comes even after Ctrl-C
         series.close()
-        seconds, games = time.monotonic() - start, winners.total()
+        seconds, games = time.perf_counter() - start, winners.total()
         echo(
             counted(
                 "{n} game in {seconds} s: Black won {black}, White {white}, drawn {drawn}; {moves} moves a game,"

@@ -21,6 +21,7 @@ from yomi import children
 from yomi.engine.clients.spec import OWN, EngineSpec, SpecError
 from yomi.engine.clock import Clock, Clocks
 from yomi.errors import Error
+from yomi.system import OWN_GROUP, Family
 
 CHUNK = 1 << 16
 MAX_LINE = 1 << 22  # Bytes. An engine that writes a longer line is broken.
@@ -70,11 +71,12 @@ class EngineProcess:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     bufsize=0,
-                    start_new_session=True,  # its children end with it, and Ctrl-C at the terminal is ours alone
+                    **OWN_GROUP,
                 )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise EngineError(f"cannot be started: {command[0]}: {reason}") from None
+        self._family = Family(self._process)
         stdout, stderr = self._process.stdout, self._process.stderr
         assert stdout is not None
         assert stderr is not None
@@ -174,12 +176,7 @@ class EngineProcess:
             if self._is_killed:
                 return
             self._is_killed = True
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                if hasattr(os, "killpg"):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-                else:
-                    self._process.kill()
-            self._process.wait()
+            self._family.kill()
 
     def _wait(self, deadline: float) -> bool:
         pause = 0.0005

@@ -12,12 +12,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from yomi.engine.clock import TimeSettings, TimeSystem
 from yomi.engine.options import TABLE, OptionError, rows_for
 from yomi.errors import LineError
 from yomi.settings import did_you_mean
+from yomi.system import split_command
 
 TIMES = ("main", "byoyomi", "increment", "seconds")
 COUNTS = ("periods", "stones", "playouts", "visits", "nodes", "depth")
@@ -183,7 +184,7 @@ def parse_spec_table(values: Mapping[str, object], game: str, protocol: str) -> 
         name = name or ",".join(map(_short, command[0].split(",")))
         own, command = _yomi(command, game, protocol)
         limits = own | limits
-    name = name or Path(command[0]).name
+    name = name or PurePath(command[0]).name.removesuffix(".exe")
     if any(ord(character) < 32 for character in name):
         raise SpecError(f"name {name!r}: expected a name of one line, without control characters")
     try:
@@ -266,7 +267,7 @@ def _split(text: str) -> list[str]:
     if len(text) > MAX_COMMAND:
         raise SpecError(f"a command line of {len(text)} characters found, expected at most {MAX_COMMAND}")
     try:
-        return shlex.split(text)
+        return split_command(text)
     except ValueError as error:
         raise SpecError(f"'{text}': {str(error).lower()}") from None
 

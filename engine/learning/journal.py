@@ -17,7 +17,8 @@ import numpy as np
 
 from yomi.engine.matches.rating import CONFIDENCE, Ratings, fit
 from yomi.errors import LineError
-from yomi.nets.files import append_object, complete_lines, lock_file, sync_file, write_atomically
+from yomi.nets.files import append_object, complete_lines, sync_file, write_atomically
+from yomi.system import lock_file, read_bytes
 
 
 class LearningError(LineError):
@@ -127,7 +128,7 @@ class Journal:
 
     def _lines(self) -> list[bytes]:
         try:
-            return complete_lines(self.path.read_bytes())
+            return complete_lines(read_bytes(self.path))
         except FileNotFoundError:
             return []
         except OSError as error:

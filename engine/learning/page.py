@@ -17,8 +17,9 @@ import numpy as np
 from yomi.engine.learning.journal import EARLIER, GENERATIONS, NAME, Event, Journal, LearningError, Progress, disk_use
 from yomi.engine.matches.results import ORDER
 from yomi.engine.pages.review import part
-from yomi.nets.files import lock_file, write_atomically
+from yomi.nets.files import write_atomically
 from yomi.nets.text import parse_json
+from yomi.system import lock_file, read_bytes
 
 PAGE = "status.html"
 LATEST = "latest.json"  # games for the page; the loop writes it
@@ -411,7 +412,7 @@ def read_games(path: Path) -> list[dict[str, Any]]:
                 "boards": list(map(str, game["boards"])),
                 "values": [None if value is None else float(value) for value in game["values"]],
             }
-            for game in parse_json(path.read_bytes())["games"]
+            for game in parse_json(read_bytes(path))["games"]
         ]
     except FileNotFoundError:
         return []

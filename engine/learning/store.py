@@ -46,8 +46,9 @@ from yomi.nets.data.shards import (
     read_shard,
 )
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import lock_file, naming, remove_drafts, sync_file, sync_folder, write_atomically
+from yomi.nets.files import naming, remove_drafts, sync_file, sync_folder, write_atomically
 from yomi.nets.user_files import is_in_file
+from yomi.system import lock_file, read_bytes, replace
 
 _log = logging.getLogger("yomi.learning")
 
@@ -307,7 +308,10 @@ class Store:
             rows += shard.rows
             if total > bytes_kept and rows > rows_kept:
                 dropped = shard.path.with_name(f".{shard.path.name}.part")  # a kill leaves no part of a shard
-                os.rename(shard.path, dropped)
+                try:
+                    os.rename(shard.path, dropped)
+                except PermissionError:  # Windows: training has mapped the shard; the next `tidy` drops it
+                    break
                 shutil.rmtree(dropped)
                 record.unlink(missing_ok=True)
                 removed += shard.rows
@@ -347,7 +351,7 @@ class Store:
         name = digest_of(path)
         ending = "".join(path.suffixes)
         sync_file(path)
-        os.replace(path, self.folder / "networks" / f"{name}{ending}")
+        replace(path, self.folder / "networks" / f"{name}{ending}")
         sync_folder(self.folder / "networks")
         return name
 
@@ -373,7 +377,7 @@ class Store:
         if not path.exists():
             return State()
         try:
-            return State.from_json(path.read_text(encoding="utf-8"))
+            return State.from_json(read_bytes(path).decode())
         except (ValueError, RecursionError) as error:
             raise LearningError(f"{path}: {error}: restore it from a copy, or use a new folder") from None
 
@@ -440,7 +444,7 @@ def _set_aside(path: Path, why: str) -> None:
     aside = path.with_name(f".{path.name}.damaged")
     if aside.is_dir():
         shutil.rmtree(aside)
-    os.replace(path, aside)
+    replace(path, aside)
     sync_folder(path.parent)
     _log.warning("%s; left out, and renamed to %s", why if str(path) in why else f"{path}: {why}", aside.name)
 

@@ -120,7 +120,7 @@ def duel(
         total = len(left) + len(series.results)
         if series.results:
             say(f"{len(series.results)} games are in {series.journal.path}; the match continues")
-        begin, reported, before = time.monotonic(), 0.0, len(series.results)
+        begin, reported, before = time.perf_counter(), 0.0, len(series.results)
         if left and not series.state.is_decided:
             with (
                 open_player(game, players, config, settings, len(left), say, cluster) as player,
@@ -133,7 +133,7 @@ def duel(
                     if time.monotonic() - reported >= INTERVAL:
                         reported = time.monotonic()
                         say(f"{len(series.results)}/{total} games, {series.state.line()}")
-        spent = time.monotonic() - begin
+        spent = time.perf_counter() - begin
         played = len(series.results) - before
         return DuelReport(names, series.state.score, series.state.line(), series.results, played, spent)
 

@@ -17,8 +17,9 @@ from yomi.engine.game import Game
 from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
 from yomi.engine.records import LeftOut
 from yomi.errors import LineError, fault_of
-from yomi.nets.files import append_object, complete_lines, lock_file, sync_folder
+from yomi.nets.files import append_object, complete_lines, sync_folder
 from yomi.nets.text import first_difference, parse_json
+from yomi.system import lock_file
 
 ORDER = "wins-losses-draws"  # order of the numbers in every printed score, such as 7-2-1
 FAULTS = (TIME, ILLEGAL, FAILURE)  # endings that are an engine's fault

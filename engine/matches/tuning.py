@@ -260,14 +260,14 @@ def _play_iterations(series: Series, spsa: Spsa, player: SeriesPlayer[DuelTask],
     if points:
         say(f"{len(points)} games are in {series.journal.path}; the tuning continues with iteration {len(history)}")
     while (iteration := len(history) - 1) < spsa.iterations:
-        begin = time.monotonic()
+        begin = time.perf_counter()
         tasks = [task for task in spsa.tasks(history[-1], iteration) if task.number not in points]
         for _ in series.store(named(played, NAMES) for played in player.play(tasks)):
             pass
         history.append(spsa.step(history[-1], iteration, points))
         values = spsa.settings(history[-1])
         series.journal.keep({**series.journal.kept, "iteration": iteration + 1, "values": values})
-        speed = len(tasks) / (time.monotonic() - begin)
+        speed = len(tasks) / (time.perf_counter() - begin)
         say(f"{iteration + 1}/{spsa.iterations}: {_format_values(values)}; {speed:.2f} games/s")
     return spsa.settings(spsa.result(history))
 

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from yomi.engine.protocols.streams import Inbox, Output, OutputClosedError, claim_stdout, read_lines
 from yomi.errors import Error
+from yomi.system import IS_WINDOWS
 
 FAILED = 2  # exit status
 
@@ -190,6 +191,9 @@ def run_session(make_session: Callable[[Callable[[str], None]], BaseSession]) ->
     output = Output(claim_stdout())
     session = make_session(output.write)
     session.start()
+    if IS_WINDOWS:
+        # numpy's library waits at its load until nobody reads a pipe at stdin: github.com/numpy/numpy/issues/24290
+        import numpy  # noqa: F401
     is_script = stat.S_ISREG(os.fstat(0).st_mode)
     threading.Thread(
         target=read_lines,

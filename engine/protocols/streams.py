@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import threading
@@ -11,12 +10,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from yomi.system import GONE, IS_WINDOWS
+
 MAX_LINE = 2**20  # bytes of a line of input
 
 _REMOVED = bytes(c for c in range(32) if c not in (9, 10)) + b"\x7f"
 CHUNK = 65536
-# Errors of a write to a pipe, socket or terminal whose other end was closed.
-GONE = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
+WAIT_SLICE = 0.2 if IS_WINDOWS else None  # seconds; Ctrl-C does not interrupt a longer wait on Windows
 
 
 def decode(line: bytes, errors: str = "surrogateescape") -> str:
@@ -74,7 +74,8 @@ class Inbox:
 
     def take(self) -> tuple[bytes, float] | None:
         """Wait for the next line, and return it with its time (time.monotonic()), or None at the end of input."""
-        self.wait()
+        while not self.wait(WAIT_SLICE):
+            pass
         with self._changed:
             return self._lines.popleft() if self._lines else None
 

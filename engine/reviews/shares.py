@@ -25,8 +25,9 @@ from yomi.engine.reviews.files import Job, Output
 from yomi.engine.reviews.run import RECORD_ERRORS, ReviewedGame, Reviewers, ReviewSettings
 from yomi.engine.reviews.scans import Progress
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import append_object, complete_lines, copy_file, lock_file, source_digest, write_atomically
+from yomi.nets.files import append_object, complete_lines, copy_file, source_digest, write_atomically
 from yomi.nets.text import first_difference, parse_json
+from yomi.system import lock_file
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, Say

@@ -59,7 +59,8 @@ class Connection:
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a move must not wait for further data
         link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in KEEPALIVE.items():
-            if hasattr(socket, name):  # not every system has them
+            # Not every system has them, and Windows has some from later versions on.
+            with contextlib.suppress(AttributeError, OSError):
                 link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED)

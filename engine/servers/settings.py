@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -36,6 +35,7 @@ from yomi.engine.options import NETWORK, OptionError, Options, Value, find
 from yomi.errors import LineError
 from yomi.nets.installation import pip_command
 from yomi.nets.text import parse_toml
+from yomi.system import split_command
 
 CGOS, CSA = "cgos", "csa"
 GAMES = {CGOS: "go", CSA: "shogi"}
@@ -189,10 +189,10 @@ class _Reader:
         if len(text) > MAX_COMMAND:
             raise table.error("command", f"at most {MAX_COMMAND} characters")
         try:
-            words = shlex.split(text)
+            words = split_command(text)
         except ValueError as error:
             raise table.error("command", f"a command line ({str(error).lower()})") from None
-        if words and "/" in words[0]:
+        if words and Path(words[0]).name != words[0]:
             words[0] = str(table.beside("command", words[0]).absolute())
         return tuple(words)
 

@@ -30,6 +30,7 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.files import naming, remove_drafts, sync_file, sync_folder, write_atomically
 from yomi.nets.metadata import FeatureSet, feature_set
 from yomi.nets.text import first_difference, parse_json
+from yomi.system import patiently
 
 Arrays: TypeAlias = Mapping[str, Array]
 
@@ -253,7 +254,7 @@ def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays)
         for path in part.iterdir():
             sync_file(path)
         sync_folder(part)
-        os.rename(part, folder / name)
+        patiently(lambda: os.rename(part, folder / name))
         sync_folder(folder)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -38,8 +38,8 @@ from yomi.engine.learning.page import (
     status_text,
     write_page,
 )
-from yomi.nets.files import lock_file
 from yomi.nets.training.progress import tensorboard_writer
+from yomi.system import lock_file
 
 START = 1_800_000_000.0
 FIRST, SECOND, THIRD = "11111111", "22222222", "33333333"

@@ -33,9 +33,9 @@ from yomi.engine.machine import start_facts
 from yomi.engine.registry import GAMES
 from yomi.nets.data.shards import check_shard, open_dataset, widths
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import LOCKED_AT, lock_file
 from yomi.nets.metadata import feature_set
 from yomi.nets.user_files import keep_files, load_object
+from yomi.system import LOCKED_AT, lock_file
 
 KATAGO = feature_set("katago-v7")
 ASKED = {"game": "go", "size": 5, "visits": 100, "games": 32}

@@ -181,7 +181,7 @@ def play_shogi_positions(
     if files.total:
         log(f"{files.total} positions of {files.next_game} games are there")
     if files.total < positions:
-        begin, before = time.monotonic(), files.total
+        begin, before = time.perf_counter(), files.total
         spec = replace(spec, limits=spec.limits.over(EngineLimits(nodes=options.nodes)))
         player = options, spec, openings, is_own(spec)
         if cluster is None:
@@ -193,7 +193,7 @@ def play_shogi_positions(
                 if isinstance(played, str):
                     log(f"game {files.next_game} left out: {played}")
                 if files.add(played) or files.total >= positions:
-                    rate = (files.total - before) / (time.monotonic() - begin)
+                    rate = (files.total - before) / (time.perf_counter() - begin)
                     log(f"{files.write()}: {files.total} positions in all, {rate:.0f}/s")
                 if files.total >= positions:
                     break
