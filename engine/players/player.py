@@ -10,7 +10,7 @@ import abc
 import logging
 import math
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic
 
@@ -236,7 +236,10 @@ class Player(abc.ABC, Generic[G]):
         adviser = turn.adviser
         adviser.start()
         try:
-            self._start(turn, self._limits(turn))
+            search.start(self._limits(turn), turn.moves)
+            # From now on the request's `stop` ends the search.
+            request.on_change = None if request.is_pondering else search.interrupt
+            self.raise_visits(request.goals)
             lateness = watch(search, turn, lambda: self._schedule(turn), adviser.annotate)
             end = time.monotonic() + search.latency  # the latency has a reserve of its own
             report = end_search(search, max(PATIENCE, search.latency), request.pv_length)
@@ -255,12 +258,6 @@ class Player(abc.ABC, Generic[G]):
         pv = next((move.pv for move in report.moves if move.move == drawn), (drawn,))
         resigns = not request.is_unlimited and self._resigns(turn, report)
         return Decision(drawn, resigns, ponder=pv[1] if len(pv) > 1 else None, report=report)
-
-    def _start(self, turn: Turn[G], limits: Limits) -> None:
-        """Start the search. From now on the request's `stop` ends it."""
-        request = turn.request
-        self._search.start(limits, turn.moves)
-        request.on_change = None if request.is_pondering else self._search.interrupt
 
     def _wait_for_move(self, turn: Turn[G]) -> SearchReport:
         """Wait until the search has a move, up to the time that the clock has left."""
@@ -363,6 +360,9 @@ class Player(abc.ABC, Generic[G]):
 
     def _restrict(self, turn: Turn[G], schedule: Budget | None) -> None:
         """Restrict a turn's moves and set its adviser. `schedule` is its time; None: a search in the background."""
+
+    def raise_visits(self, goals: Mapping[int, int]) -> None:
+        """Give root moves of the current search more visits (Go only); see Search.raise_visits. Thread-safe."""
 
     @abc.abstractmethod
     def _fallback_move(self, turn: Turn[G]) -> int:

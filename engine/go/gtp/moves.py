@@ -192,19 +192,17 @@ class CancelledError(Exception):
     """Input arrived during a cancellable search."""
 
 
-def decide(
-    session: Session, request: Command, arguments: AnalysisArguments, *, show: bool = False, play: bool = True
-) -> Decision:
-    """Choose a move and, unless `play` is False, play it.
+def decide(session: Session, request: Command, arguments: AnalysisArguments, *, show: bool = False) -> Decision:
+    """Choose a move. Commands with `genmove` also play it, charge the clock, then ponder; `reg_genmove` does not.
 
     Args:
         session: the session.
         request: the command; `..._cancellable` and `..._cleanup` change the search.
         arguments: color and restrictions.
         show: print reports during the search. The answer must have begun.
-        play: play the move, charge the clock, then ponder.
     """
     player, game = session.player, session.game
+    plays = "genmove" in request.name and request.name != "reg_genmove"
     cancellable = request.name.endswith("_cancellable")
     due = session.arrival + arguments.interval
 
@@ -230,7 +228,7 @@ def decide(
     )
     try:
         decision = player.decide(search)
-        if not play:
+        if not plays:
             # If the controller plays this move next, pondering begins.
             session.proposed = len(game.moves), arguments.color, decision.move
         else:
@@ -245,11 +243,6 @@ def decide(
     return decision
 
 
-def _choose(session: Session, request: Command, *, play: bool = True) -> str:
-    decision = decide(session, request, AnalysisArguments(parse_color(request.arguments[0])), play=play)
-    return _vertex(decision, session.game.board)
-
-
 def _vertex(decision: Decision, board: Board) -> str:
     return "resign" if decision.resign else board.vertex(move_of(decision))
 
@@ -259,34 +252,31 @@ def move_of(decision: Decision) -> int:
     return decision.move
 
 
-@command("genmove", usage="COLOR")
+@command(
+    *("genmove", "reg_genmove", "kgs-genmove_cleanup", "kata-search", "kata-search_cancellable"),
+    usage="COLOR",
+)
 def genmove(session: Session, request: Command) -> str:
-    return _choose(session, request)
-
-
-@command("reg_genmove", usage="COLOR")
-def reg_genmove(session: Session, request: Command) -> str:
-    return _choose(session, request, play=False)
-
-
-@command("kgs-genmove_cleanup", usage="COLOR")
-def genmove_cleanup(session: Session, request: Command) -> str:
-    """Choose and play a move, and do not pass before dead stones are captured."""
-    return _choose(session, request)
-
-
-@command("kata-search", "kata-search_cancellable", usage="COLOR")
-def search(session: Session, request: Command) -> str:
+    """Choose a move, and perhaps play it; see `decide`. `kgs-genmove_cleanup` captures dead stones before it passes."""
     try:
-        return _choose(session, request, play=False)
+        decision = decide(session, request, AnalysisArguments(parse_color(request.arguments[0])))
     except CancelledError:
         return "cancelled"
+    return _vertex(decision, session.game.board)
 
 
 @command("genmove_analyze", "lz-genmove_analyze", "kata-genmove_analyze")
 def genmove_analyze(session: Session, request: Command) -> Finished:
-    """Choose and play a move and print reports during the search. The last line is `play VERTEX`."""
-    return _choose_and_show(session, request)
+    """Choose a move, and print reports during the search. The last line is `play VERTEX`."""
+    arguments = read_arguments(session, request)
+    session.begin()
+    try:
+        decision = decide(session, request, arguments, show=True)
+    except CancelledError:
+        return Finished("play cancelled")
+    last = info_line(decision.report, session.game.board, arguments)  # clients show it for the move
+    move = f"play {_vertex(decision, session.game.board)}"
+    return Finished(f"{last}\n{move}" if last else move)
 
 
 @command("cgos-genmove_analyze", usage="COLOR...")
@@ -297,21 +287,7 @@ def cgos_genmove_analyze(session: Session, request: Command) -> str:
     return f"{cgos_json(decision.report, board)}\nplay {_vertex(decision, board)}"
 
 
-@command("kata-search_analyze", "kata-search_analyze_cancellable")
-def search_analyze(session: Session, request: Command) -> Finished:
-    try:
-        return _choose_and_show(session, request, play=False)
-    except CancelledError:
-        return Finished("play cancelled")
-
-
-def _choose_and_show(session: Session, request: Command, *, play: bool = True) -> Finished:
-    arguments = read_arguments(session, request)
-    session.begin()
-    decision = decide(session, request, arguments, show=True, play=play)
-    last = info_line(decision.report, session.game.board, arguments)  # clients show it for the move
-    move = f"play {_vertex(decision, session.game.board)}"
-    return Finished(f"{last}\n{move}" if last else move)
+command("kata-search_analyze", "kata-search_analyze_cancellable")(genmove_analyze)
 
 
 @command("stop")

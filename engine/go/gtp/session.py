@@ -231,7 +231,13 @@ class Session(BaseSession):
         try:
             if len(line) > MAX_LINE:
                 raise GtpError(f"line too long: expected at most {MAX_LINE} bytes")
-            self._finish(self._dispatch(request))
+            answer = self._handler_of(request)(self, request)
+            if isinstance(answer, Stream):
+                self._run_stream(answer)
+            elif isinstance(answer, Finished):
+                self.write(answer.text + "\n\n")
+            else:
+                self.write(format_response(self._id, answer or ""))
         except (OutputClosedError, LoadError):
             raise
         except Error as error:
@@ -251,7 +257,8 @@ class Session(BaseSession):
         except EvaluatorError as error:
             log.error("no pondering: %s", error)
 
-    def _dispatch(self, request: Command) -> Answer:
+    def _handler_of(self, request: Command) -> Callable[[Session, Command], Answer]:
+        """Return the handler of a command, after ending the search that the command ends. Raises GtpError."""
         try:
             row = COMMANDS.find(request.name)
         except Exception as error:  # a module cannot be imported: each further command would fail in the same way
@@ -264,7 +271,7 @@ class Session(BaseSession):
             self._end_background()
         if row.usage is not None:
             check_count(request, row.usage)
-        return row.handler(self, request)
+        return row.handler
 
     def _end_background(self) -> None:
         """End analysis or pondering. Its errors are logged, because they do not answer the current command."""
@@ -282,14 +289,6 @@ class Session(BaseSession):
             self.write("\n")
         else:
             self.write(format_response(self._id, message, ok=False))
-
-    def _finish(self, answer: Answer) -> None:
-        if isinstance(answer, Stream):
-            self._run_stream(answer)
-        elif isinstance(answer, Finished):
-            self.write(answer.text + "\n\n")
-        else:
-            self.write(format_response(self._id, answer or ""))
 
     def _run_stream(self, stream: Stream) -> None:
         try:

@@ -372,12 +372,7 @@ class GoPlayer(Player[GoGame]):
         human = self.evaluate_human(turn.root, None if options.symmetry == "average" else 0, options)
         return None if human is None else human.policy
 
-    def _start(self, turn: Turn[GoGame], limits: Limits) -> None:
-        super()._start(turn, limits)
-        self.raise_visits(turn.request.goals)
-
     def raise_visits(self, goals: Mapping[int, int]) -> None:
-        """Give root moves of the current search more visits; see Search.raise_visits. Thread-safe."""
         if goals:
             self._search.raise_visits(goals)
 

@@ -230,7 +230,7 @@ class ShogiPlayer(Player[ShogiGame]):
         before.undo()
         self._search.set_position(before, keep_tree=request.keep_tree)
         try:
-            self._start(replace(turn, moves=RootMoves(noise=turn.moves.noise)), Limits(visits=turn.options.visits))
+            self._search.start(Limits(visits=turn.options.visits), RootMoves(noise=turn.moves.noise))
         except Exception as error:  # what an evaluator raised; the position itself is tried all the same
             log.error("no pondering: %s", error, exc_info=not isinstance(error, EvaluatorError))
         request.on_change = self._search.interrupt
