@@ -158,8 +158,7 @@ def compile_go_inputs() -> None:
 
 
 def compile_rollouts() -> None:
-    from yomi.native.go.rollout import rollout_ownership
-    from yomi.native.go.rollout_evaluator import mix_rollouts, write_priors
+    from yomi.native.go.rollout import mix_rollouts, rollout_ownership, write_priors
     from yomi.native.tree.buffers import make_batch
 
     spec, positions, _ = _go()
@@ -175,7 +174,7 @@ def compile_rollouts() -> None:
 
 def compile_partial() -> None:
     from yomi.native.go.aya import AYA_SCRATCH_DTYPE, encode_aya
-    from yomi.native.go.partial import decode, encode_stones
+    from yomi.native.go.outputs import decode_partial, encode_stones
     from yomi.native.go.spec import go_spec
     from yomi.native.tree.buffers import make_batch
 
@@ -183,7 +182,7 @@ def compile_partial() -> None:
     planes, nothing = np.zeros((1, 49, SIZE, SIZE), np.float32), np.zeros((1, 0), np.float32)
     encode_aya.bind(batch, np.zeros(1, AYA_SCRATCH_DTYPE)[0], planes)
     encode_stones.bind(batch, planes)
-    decode.bind(nothing, nothing, nothing, True, batch)
+    decode_partial.bind(nothing, nothing, nothing, True, batch)
 
 
 def compile_forward() -> None:

@@ -1,6 +1,6 @@
 """Metadata of a network, which ONNX files and the cache contain, and the feature sets: a network's inputs by name.
 
-The kernels that write a feature set document its planes: yomi.native.go.partial, yomi.native.go.aya,
+The kernels that write a feature set document its planes: yomi.native.go.outputs, yomi.native.go.aya,
 yomi.native.go.planes, yomi.native.shogi.planes and yomi.native.datasets.packed.
 """
 

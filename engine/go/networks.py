@@ -27,11 +27,10 @@ from yomi.engine.evaluators.network import (
 from yomi.engine.evaluators.program_cache import keep_program, load_program
 from yomi.native.bound_kernels import Calls
 from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, Program, ProgramBuilder
-from yomi.native.go import outputs as whole_outputs
-from yomi.native.go import partial as partial_outputs
+from yomi.native.go import outputs as decoders
 from yomi.native.go.board import POSITION_DTYPE
 from yomi.native.go.planes import policy_index, write_planes
-from yomi.native.go.rollout_evaluator import mix_rollouts, write_priors
+from yomi.native.go.rollout import mix_rollouts, write_priors
 from yomi.native.go.rules import legal_moves
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec, Inputs
@@ -64,7 +63,7 @@ class KataGo(Format):
     """Inputs: planes [22, N, N] and numbers [19]. Outputs: policy with a pass, outcome, score, ownership."""
 
     title = f"a network for Go with the features {KATAGO_FEATURES}"
-    decode, decode_rows = whole_outputs.decode, staticmethod(whole_outputs.decode_rows)
+    decode, decode_rows = decoders.decode, staticmethod(decoders.decode_rows)
     feature_set = KATAGO_FEATURES
     outputs = ("policy", "value", "misc", "ownership")
 
@@ -199,7 +198,7 @@ PLACES = {"policy": 0, "value": 1, "score": 1}  # output -> slot in a program
 class PartialFormat(Format):
     """Networks with one input of planes, encoded from positions, and some of the outputs policy, value and score."""
 
-    decode, decode_rows = partial_outputs.decode, staticmethod(partial_outputs.decode_rows)
+    decode, decode_rows = decoders.decode_partial, staticmethod(decoders.decode_partial_rows)
     reads = Inputs.POSITIONS
     features: ClassVar[tuple[str, ...]]  # names of the feature sets
     value_is_blacks = False  # whether the value is Black's instead of the side to move's
@@ -253,7 +252,7 @@ class PartialFormat(Format):
         return graph_program(self.path, ends, self.feeds, precision)
 
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
-        """Return the arguments of the decoder; see yomi.native.go.partial."""
+        """Return the arguments of the decoder; see yomi.native.go.outputs."""
         nothing = np.zeros((len(outputs[0]), 0), np.float32)
         found = {name: output.reshape(len(output), -1) for name, output in zip(self.outputs, outputs, strict=True)}
         policy, value, score = (found.get(name, nothing) for name in ("policy", "value", "score"))
@@ -293,9 +292,7 @@ class Cosumi(PartialFormat):
     features = "go-stones-2", "cosumi-3"
 
     def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
-        from yomi.native.go.partial import encode_stones
-
-        return encode_stones.bind(batch, planes)
+        return decoders.encode_stones.bind(batch, planes)
 
 
 class _Local(threading.local):

@@ -55,7 +55,7 @@ POSITION_DTYPE = np.dtype(
         ("tax", np.uint8),
         ("friendly_pass", np.uint8),  # rule: a pass may be answered by one that ends the game (friendlyPassOk)
         ("finished", np.uint8),  # NOT_FINISHED, TWO_PASSES, ...: how this board ended the game
-        # The players that a human-SL network imitates; see yomi.native.go.metadata.
+        # The players that a human-SL network imitates; see yomi.native.go.planes.
         ("human_source", np.uint8),  # origin of their games; 0: no profile
         ("human_rank", np.uint8, (2,)),  # of Black and White: 1 for 9d, 9 for 1d, 10 for 1k, ...
         ("human_date", np.int32),  # of the games, in days since 1970-01-01

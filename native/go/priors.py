@@ -11,8 +11,13 @@ import numpy.typing as npt
 
 from yomi.native.bits import U
 from yomi.native.go.board import EMPTY, NO_POINT, PASS, is_eye, row_of
-from yomi.native.go.patterns import PATTERN_CLASSES, pattern_class, pattern_code
-from yomi.native.go.tactics import liberties_after, self_atari_stones
+from yomi.native.go.tactics import (
+    PATTERN_CLASSES,
+    liberties_after,
+    pattern_class,
+    pattern_code,
+    self_atari_stones,
+)
 from yomi.native.jit import inlined, kernel
 
 DISTANCES = 18

@@ -9,7 +9,7 @@ from yomi.native.bits import U, mixed
 from yomi.native.game import ONGOING, OVER, OVER_UNSCORED
 from yomi.native.go import board, planes, rules
 from yomi.native.go.board import BLACK, POSITION_DTYPE, REPEATED_PASS, SCORING_AREA, TAX_NONE, THIRD_REPETITION
-from yomi.native.go.metadata import METADATA
+from yomi.native.go.planes import METADATA
 from yomi.native.go.rules import MAX_HISTORY
 from yomi.native.go.scratch import SCRATCH_DTYPE
 from yomi.native.jit import kernel

@@ -106,7 +106,7 @@ def _fits(symbol: str, color: int, x: int) -> bool:
 
 
 def matches(board: SlowBoard, square: Square, mover: int, drawing: tuple[str, str, str, str]) -> bool:
-    """Whether the neighborhood of an empty square looks like a drawing of yomi.native.go.patterns in some
+    """Whether the neighborhood of an empty square looks like a drawing of yomi.native.go.tactics in some
     orientation.
     """
     rows: tuple[str, ...] = drawing[:3]

@@ -9,8 +9,7 @@ from tests.naive import go_features
 from tests.naive.go_ladder import TooLongError
 from tests.unit.go_twins import random_game
 from yomi.native.go.aya import AYA_SCRATCH_DTYPE, write_aya
-from yomi.native.go.partial import squash, write_stones
-from yomi.native.go.planes import symmetry_table
+from yomi.native.go.outputs import squash, write_stones
 
 NOTHING = np.zeros(0, np.float32)
 
@@ -63,15 +62,3 @@ def test_aya(count: int) -> None:
             compared += 1
     assert compared > 5 * skipped
     assert (seen > 0).all(), np.flatnonzero(seen == 0)
-
-
-def test_symmetries_show_the_same_board_turned() -> None:
-    scratch = np.zeros(1, AYA_SCRATCH_DTYPE)[0]
-    size = 7
-    *_, (pos, history, _) = random_game(size, 0, False, 3, 40)
-    plain, turned = np.zeros((2, 49, size, size), np.float32)
-    write_aya(pos, history, 0, scratch, plain, NOTHING)
-    for symmetry in range(8):
-        write_aya(pos, history, symmetry, scratch, turned, NOTHING)
-        table = symmetry_table(size, size, symmetry)[:-1]
-        assert np.array_equal(turned.reshape(49, -1)[:, table], plain.reshape(49, -1))

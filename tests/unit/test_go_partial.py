@@ -17,7 +17,7 @@ from yomi.engine.go.players.setup import go_subject, make_queue
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.options import Options
-from yomi.native.go.partial import POINTS, decode
+from yomi.native.go.outputs import POINTS, decode_partial
 from yomi.native.go.planes import policy_index, symmetry_table
 from yomi.native.go.priors import prior_logit
 from yomi.native.spec import Inputs
@@ -60,7 +60,7 @@ def test_what_is_made_of_a_part() -> None:
     nothing, black, points = np.zeros((2, 0), np.float32), np.float32([[0.5], [0.5]]), np.float32([[10.0], [10.0]])
     policy = np.random.default_rng(1).standard_normal((2, SIZE**2)).astype(np.float32)
     batch = batch_of(symmetry=6)
-    decode.bind(policy, black, nothing, True, batch).run(2)
+    decode_partial.bind(policy, black, nothing, True, batch).run(2)
     assert batch.values.tolist() == [[-0.5, *[0.0] * 6], [0.5, *[0.0] * 6]]  # White to move, then Black
     assert not batch.ownership.any()
     for row in range(2):
@@ -68,7 +68,7 @@ def test_what_is_made_of_a_part() -> None:
         wanted = np.exp(policy[row, batch.indices[row, : batch.move_count[row] - 1]].astype(np.float64))
         assert found[-1] == pytest.approx(patterns[-1], rel=1e-3)
         assert found[:-1] / found[:-1].sum() == pytest.approx(wanted / wanted.sum(), rel=1e-3)
-    decode.bind(nothing, nothing, points, False, batch).run(2)
+    decode_partial.bind(nothing, nothing, points, False, batch).run(2)
     assert batch.values[:, LEAD].tolist() == batch.values[:, SCORE].tolist() == [17.0, 3.0]
     assert batch.values[:, VALUE] == pytest.approx(np.tanh(np.array([17.0, 3.0]) / POINTS))
     for row in range(2):
@@ -78,7 +78,7 @@ def test_what_is_made_of_a_part() -> None:
 def test_the_end_of_a_game_has_no_moves() -> None:
     nothing, policy, batch = np.zeros((2, 0), np.float32), np.ones((2, SIZE**2), np.float32), batch_of()
     batch.move_count[...] = 0
-    decode.bind(policy, nothing, nothing, True, batch).run(2)
+    decode_partial.bind(policy, nothing, nothing, True, batch).run(2)
     assert (batch.logits[:, :-1] == 1.0).all()
     assert not batch.values.any()
 

@@ -7,12 +7,10 @@ import pytest
 
 from tests.naive.go_rollouts import SlowBoard, matches
 from yomi.native.go.board import BLACK, EMPTY, MAX_AREA, NO_POINT, POSITION_DTYPE, WHITE, clear, place_stone
-from yomi.native.go.patterns import DRAWINGS, is_pattern_move
 from yomi.native.go.priors import prior_logit
-from yomi.native.go.rollout import area_balance, capture_move, rollout_move, rollouts
-from yomi.native.go.rollout_evaluator import rollout_leaves
+from yomi.native.go.rollout import area_balance, capture_move, rollout_leaves, rollout_move, rollouts
 from yomi.native.go.rules import MAX_HISTORY, begin, is_legal, legal_moves, play
-from yomi.native.go.tactics import liberties_after, self_atari_stones
+from yomi.native.go.tactics import DRAWINGS, is_pattern_move, liberties_after, self_atari_stones
 
 
 def empty_board(size: int, komi: float = 7.5) -> np.void:

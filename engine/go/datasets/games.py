@@ -37,7 +37,7 @@ from yomi.errors import one_line
 from yomi.native.datasets.go_games import COLOR_SHIFT, GAME_DTYPE, POINT_MASK, black_wins, replay
 from yomi.native.go.aya import AYA_SCRATCH_DTYPE, VALUE_PLANES, write_aya
 from yomi.native.go.board import POSITION_DTYPE
-from yomi.native.go.partial import write_stones
+from yomi.native.go.outputs import write_stones
 from yomi.native.go.planes import policy_index, write_planes
 from yomi.native.go.rules import MAX_HISTORY
 from yomi.native.go.scratch import SCRATCH_DTYPE
