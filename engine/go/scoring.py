@@ -91,14 +91,8 @@ def removed_stones(game: GoGame, ownership: Callable[[], Ownership]) -> set[int]
 def dead_stones(game: GoGame, ownership: Ownership) -> set[int]:
     """Return the stones of chains that the ownership (float[area] from the top left, +1 = Black) gives to the enemy.
     Pass-alive chains (Benson) are never dead.
-
-    Raises:
-        ValueError: wrong shape of the ownership.
     """
-    points = game.board.points
-    if np.shape(ownership) != (len(points),):
-        raise ValueError(f"ownership of shape {np.shape(ownership)}: expected ({len(points)},)")
-    owned = dict(zip(points, map(float, ownership), strict=True))
+    owned = dict(zip(game.board.points, map(float, ownership), strict=True))
     safe = {color: pass_alive_points(game, color) for color in (BLACK, WHITE)}
     dead: set[int] = set()
     for color, chain in chains(game):
@@ -225,8 +219,7 @@ def _whole_chains(game: GoGame, named: set[int]) -> set[int]:
         if not named.isdisjoint(chain):
             whole.update(chain)
     for point in named - whole:
-        vertex = game.board.vertex(point) if point in game.board.points else f"point {point}"
-        raise ValueError(f"no stone on {vertex} that could be dead")
+        raise ValueError(f"no stone on {game.board.vertex(point)} that could be dead")
     return whole
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sgfmill import sgf_grammar
@@ -96,23 +96,12 @@ class GameRecord:
     notes: list[Note] = field(default_factory=list, compare=False)
     _guess: Guess | None = field(default=None, compare=False, repr=False)
 
-    def line(self, path: Sequence[int] = ()) -> Iterator[Node]:
-        """Yield the nodes of one line from the root to its end.
-
-        Args:
-            path: index of the child at each node with several children; after the path, the first child.
-
-        Raises:
-            SgfError: a node has no such child.
-        """
-        choices = list(path)
+    def line(self) -> Iterator[Node]:
+        """Yield the nodes of the main line from the root to its end."""
         node = self.root
         yield node
         while node.children:
-            choice = choices.pop(0) if choices and len(node.children) > 1 else 0
-            if not 0 <= choice < len(node.children):
-                raise SgfError(f"no variation {choice}: the node has {len(node.children)}")
-            node = node.children[choice]
+            node = node.children[0]
             yield node
 
     def nodes(self) -> Iterator[Node]:
@@ -126,18 +115,16 @@ class GameRecord:
     def game(
         self,
         moves: int | None = None,
-        path: Sequence[int] = (),
         *,
         rules: Rules | None = None,
         override_rules: bool = False,
         cut: bool = False,
         komi: float | None = None,
     ) -> GoGame:
-        """Return the game after `moves` moves of a line.
+        """Return the game after `moves` moves of the main line.
 
         Args:
             moves: None for all. Set-up stones before the next move are included.
-            path: see `line`.
             rules: rules for a record that names none; None for a guess from the result, the server and the komi.
             override_rules: use `rules` for any record.
             komi: replaces the record's komi.
@@ -149,7 +136,7 @@ class GameRecord:
         count = None if moves is None else moves + 1
         games: list[GoGame] = []
         try:
-            games += itertools.islice(self.replay(path, rules=rules, override_rules=override_rules, komi=komi), count)
+            games += itertools.islice(self.replay(rules=rules, override_rules=override_rules, komi=komi), count)
         except SgfError as error:
             note = error.note.extended("read up to there")
             if not cut or not games:
@@ -159,14 +146,9 @@ class GameRecord:
         return games[-1]
 
     def replay(
-        self,
-        path: Sequence[int] = (),
-        *,
-        rules: Rules | None = None,
-        override_rules: bool = False,
-        komi: float | None = None,
+        self, *, rules: Rules | None = None, override_rules: bool = False, komi: float | None = None
     ) -> Iterator[GoGame]:
-        """Yield the game before each move of a line, and at its end: one object that changes in place.
+        """Yield the game before each move of the main line, and at its end: one object that changes in place.
 
         A move that ko or suicide forbids is played, with a note. The default komi is that of the rules, with handicap
         half a point. Assumed rules and komi get a note.
@@ -200,7 +182,7 @@ class GameRecord:
             game = GoGame(self.board, used, self.komi if komi is None else komi)
         except SetupError as error:
             raise SgfError(str(error)) from None
-        nodes = list(self.line(path))
+        nodes = list(self.line())
         played = 0
         for i, node in enumerate(nodes):
             if node.setup or (node.move is None and node.side not in (None, game.side_to_move)):
@@ -354,12 +336,7 @@ def record_of(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Count
 
 def to_sgf(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] = (), **info: Any) -> str:
     """Return `game` as SGF text; see `record_of`. `info`: fields of `GameRecord`, such as black="A", result="B+R"."""
-    record = record_of(game, comments, counts)
-    for name, value in info.items():
-        if not hasattr(record, name):
-            raise TypeError(f"GameRecord has no field {name}")
-        setattr(record, name, value)
-    return record.to_sgf()
+    return replace(record_of(game, comments, counts), **info).to_sgf()
 
 
 def _properties_of(node: Node, board: Board) -> dict[str, list[str]]:

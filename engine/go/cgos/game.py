@@ -20,7 +20,7 @@ from yomi.engine.go.points import Board, VertexError
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.scoring import read_result
-from yomi.engine.go.sgf import GameRecord, Node
+from yomi.engine.go.sgf import GameRecord, Node, escaped
 from yomi.engine.players.request import Request
 from yomi.engine.servers.connection import OutOfStepError
 from yomi.engine.servers.game import EngineSeat, GaveUpError, MoveTask, RecordFile, ServerGame, YomiSeat
@@ -257,7 +257,7 @@ class CgosGame(ServerGame[GoReply]):
         record.result, record.date, record.seconds = result, self._date, setup.seconds
         node = record.root = Node()
         ratings = {key: setup.ratings[color] for key, color in (("BR", BLACK), ("WR", WHITE))}
-        node.other = {key: [re.sub(r"([]\\])", r"\\\1", text)] for key, text in ratings.items() if text}
+        node.other = {key: [escaped(text)] for key, text in ratings.items() if text}
         for move in self.moves:
             try:
                 point = setup.board.parse_vertex(move.vertex)

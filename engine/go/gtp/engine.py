@@ -135,10 +135,6 @@ class GtpClocks:
             self._reported[color] = False
         self._started = None
 
-    def left(self, color: int) -> Clock:
-        """Return the clock of `color`. A running clock shows its value at the start."""
-        return self._left[color]
-
     def set_left(self, color: int, seconds: float, stones: int) -> None:
         """Set a clock to the controller's (GTP `time_left`).
 
@@ -166,10 +162,6 @@ class GtpClocks:
         self._color = color
         self._started = self._now() if at is None else at
 
-    def elapsed(self) -> float:
-        """Return the seconds since `start`; 0 if no clock runs."""
-        return 0.0 if self._started is None else self._now() - self._started
-
     def cancel(self) -> None:
         self._started = None
 
@@ -177,7 +169,7 @@ class GtpClocks:
         """Stop the clock and charge the time of the move, plus `lag` if the controller does not report times."""
         if self._started is None:
             return
-        used = self.elapsed() + (0.0 if self._reported[self._color] else lag)
+        used = self._now() - self._started + (0.0 if self._reported[self._color] else lag)
         self._started = None
         self._reported[self._color] = False
         self._left[self._color] = self._left[self._color].after(used)

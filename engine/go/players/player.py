@@ -393,7 +393,10 @@ class GoPlayer(Player[GoGame]):
         """Return the expected owners at the search's root, +1 Black, found within `seconds`."""
         if not self._search.queue.evaluator.inputs & Inputs.NETWORK:
             return ownership_by_rollouts(root, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_PER_SECOND))))
-        return black_ownership(self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds)), root)
+        report = self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds))
+        if report.ownership is None:
+            return ownership_by_rollouts(root)
+        return report.ownership if report.side_to_move == BLACK else -report.ownership
 
     def _draw(self, turn: Turn[GoGame], report: SearchReport, temperature: float, never: Collection[int] = ()) -> int:
         if self._human is not None and turn.options.human_move_share > 0.0:
@@ -511,10 +514,3 @@ def people_prior_on(board: Board, power: float) -> float:
     below, above = PEOPLE_SPREADS
     spread: float = (STANDARD.area / board.area) ** (below if power < EVEN_PEOPLE_PRIOR else above)
     return EVEN_PEOPLE_PRIOR * math.pow(power / EVEN_PEOPLE_PRIOR, spread)
-
-
-def black_ownership(report: SearchReport, game: GoGame) -> npt.NDArray[np.float32]:
-    """Return the owner of each point at the end, +1 Black, from a report or by rollouts."""
-    if report.ownership is None:
-        return ownership_by_rollouts(game)
-    return report.ownership if report.side_to_move == BLACK else -report.ownership

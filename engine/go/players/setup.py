@@ -136,10 +136,10 @@ def check_evaluator(options: Options) -> None:
             f"rollout_weight {options.rollout_weight:g} mixes rollouts into a network's values: expected evaluator "
             f"auto or onnx, not {options.evaluator}"
         )
-    if options.value_net is not None and not has_network(options):
-        raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
-    if options.human_net is not None and not has_network(options):
-        raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --human-net, or --evaluator")
+    for name in ("value_net", "human_net"):
+        if options.get(name) is not None and not has_network(options):
+            flag = TABLE[name].flag
+            raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out {flag}, or --evaluator")
     EVALUATOR_FACTORY.check(options)
 
 
