@@ -8,7 +8,7 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 BOARD = Board(19, 19)
 MOVES = 250
-SCREENS = {"desktop": (1280, 900), "phone": (390, 844)}
+SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LARGEST = 1_200_000  # bytes of a page
 SLOWEST = 5.0  # seconds until a page is drawn; on an idle machine it takes less than one
@@ -53,6 +53,41 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         started = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], env=environment)
         yield started
         started.close()
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Open]:
+    """Give what opens an address in a page with settings of its own. Faults of pages fail the test at its end."""
+    contexts: list[Any] = []
+    errors: list[str] = []
+
+    def open_address(address: str = "about:blank", **options: Any) -> Any:
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        # the browser itself reports each refused request
+        page.on("console", lambda message: "Failed to load resource" in message.text or errors.append(message.text))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(address)
+        return page
+
+    yield open_address
+    for context in contexts:
+        context.close()
+    assert not errors
+
+
+def write_page_of(text: str, folder: Path) -> Path:
+    path = folder / "review.html"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def assert_fits(page: Any, screen: str) -> None:
+    """Nothing is wider than the screen."""
+    assert page.evaluate("document.documentElement.scrollWidth") <= SCREENS[screen]["width"]
 
 
 def opinions(game: Any, moves: list[int], rng: random.Random) -> list[Opinion]:
@@ -172,17 +207,12 @@ SFENS = """positions.map(({ squares, hands, toMove }) => {
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("locale", ["en-US", "ja-JP"])
 @pytest.mark.parametrize("make", [go_page, shogi_page])
-def test_a_review_of_a_long_game(browser: Any, tmp_path: Path, make: Any, locale: str, screen: str) -> None:
+def test_a_review_of_a_long_game(open_page: Open, tmp_path: Path, make: Any, locale: str, screen: str) -> None:
     text, boards = make()
-    path = tmp_path / "review.html"
-    path.write_text(text, "utf-8")
+    path = write_page_of(text, tmp_path)
     assert path.stat().st_size <= LARGEST
-    width, height = SCREENS[screen]
-    context = browser.new_context(viewport={"width": width, "height": height}, locale=locale)
-    page, requests, errors = context.new_page(), [], []
+    page, requests = open_page(viewport=SCREENS[screen], locale=locale), []
     page.on("request", lambda request: requests.append(request.url))
-    page.on("console", lambda message: errors.append(message.text))
-    page.on("pageerror", lambda error: errors.append(str(error)))
     begin = time.perf_counter()
     page.goto(path.as_uri())
     page.wait_for_selector("#board svg")
@@ -213,25 +243,16 @@ def test_a_review_of_a_long_game(browser: Any, tmp_path: Path, make: Any, locale
         assert page.evaluate("state.step") == 0
         seen.append(shown[0])
     assert seen == later
-    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing is wider than the screen"
+    assert_fits(page, screen)
     page.click("#language")
     assert page.inner_text("#mistakes-title") == ("Mistakes" if locale == "ja-JP" else "悪手一覧")
     assert requests == [path.as_uri()]
-    assert not errors
-    context.close()
 
 
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("make", [go_page, shogi_page])
-def test_problems_hide_the_answer_until_a_move(browser: Any, tmp_path: Path, make: Any, screen: str) -> None:
-    path = tmp_path / "review.html"
-    path.write_text(make()[0], "utf-8")
-    width, height = SCREENS[screen]
-    context = browser.new_context(viewport={"width": width, "height": height}, locale="en-US")
-    page, errors = context.new_page(), []
-    page.on("console", lambda message: errors.append(message.text))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(path.as_uri())
+def test_problems_hide_the_answer_until_a_move(open_page: Open, tmp_path: Path, make: Any, screen: str) -> None:
+    page = open_page(write_page_of(make()[0], tmp_path).as_uri(), viewport=SCREENS[screen], locale="en-US")
     page.click("[data-go=quiz]")
     count = page.evaluate("quiz.numbers.length")
     assert count == page.evaluate("mistakes.length")
@@ -270,20 +291,15 @@ def test_problems_hide_the_answer_until_a_move(browser: Any, tmp_path: Path, mak
     sides = page.evaluate("quiz.numbers.map((number) => review.moves[number].side)")
     assert set(sides) == {"W"}
     assert 0 < len(sides) < count
-    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing is wider than the screen"
+    assert_fits(page, screen)
     page.keyboard.press("Escape")
     assert page.is_visible("#mistakes")
     assert not page.is_visible("#quiz")
-    assert not errors
-    context.close()
 
 
 @pytest.mark.parametrize("make", [go_page, shogi_page])
-def test_a_hidden_field_and_a_hidden_button_lose_the_focus_at_once(browser: Any, tmp_path: Path, make: Any) -> None:
-    path = tmp_path / "review.html"
-    path.write_text(make()[0], "utf-8")
-    page = browser.new_page()
-    page.goto(path.as_uri())
+def test_a_hidden_field_and_a_hidden_button_lose_the_focus_at_once(open_page: Open, tmp_path: Path, make: Any) -> None:
+    page = open_page(write_page_of(make()[0], tmp_path).as_uri())
     page.click("[data-go=quiz]")
     # In one task, so that nothing is painted between: the next key would go to the hidden element.
     focused = """([selector, act]) => {
@@ -299,7 +315,6 @@ def test_a_hidden_field_and_a_hidden_button_lose_the_focus_at_once(browser: Any,
     assert page.evaluate(focused, ["[data-quiz=reveal]", "click"]) == [True, True]
     page.keyboard.press("Enter")
     assert page.evaluate("state.step") == 1
-    page.close()
 
 
 def click_move(page: Any, move: str) -> None:
@@ -313,23 +328,17 @@ def click_move(page: Any, move: str) -> None:
         page.click(f'[data-place="{move}"]')
 
 
-def test_a_page_can_begin_with_problems(browser: Any, tmp_path: Path) -> None:
-    path = tmp_path / "review.html"
-    path.write_text(go_page()[0].replace('"phases":', '"quiz":["B"],"phases":', 1), "utf-8")
-    page = browser.new_page(locale="ja-JP")
-    page.goto(path.as_uri())
+def test_a_page_can_begin_with_problems(open_page: Open, tmp_path: Path) -> None:
+    text = go_page()[0].replace('"phases":', '"quiz":["B"],"phases":', 1)
+    page = open_page(write_page_of(text, tmp_path).as_uri(), locale="ja-JP")
     assert page.inner_text("#status").startswith("第1問／全")
     assert page.evaluate("quiz.sides") == ["B"]
-    page.close()
 
 
 @pytest.mark.parametrize("make", [go_page, shogi_page])
-def test_a_review_turned(browser: Any, tmp_path: Path, make: Any) -> None:
-    path = tmp_path / "review.html"
-    path.write_text(make()[0].replace('"phases":', '"quiz":["W"],"phases":', 1), "utf-8")
-    page, errors = browser.new_page(locale="ja-JP"), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(path.as_uri())
+def test_a_review_turned(open_page: Open, tmp_path: Path, make: Any) -> None:
+    text = make()[0].replace('"phases":', '"quiz":["W"],"phases":', 1)
+    page = open_page(write_page_of(text, tmp_path).as_uri(), locale="ja-JP")
     place = "A1" if make is go_page else "9i"
     assert corner(page, place) == "top right", "White's problems are seen from White"
     page.keyboard.press("f")
@@ -340,8 +349,6 @@ def test_a_review_turned(browser: Any, tmp_path: Path, make: Any) -> None:
     columns = 8 if make is go_page else 9
     straight = coordinates(page)
     assert (straight[:columns], straight[columns:]) == (turned[:columns][::-1], turned[columns:][::-1])
-    assert not errors
-    page.close()
 
 
 @pytest.fixture(scope="module")
@@ -358,14 +365,8 @@ def until(page: Any, condition: str) -> None:
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_a_game_in_the_browser(browser: Any, server: Server, screen: str) -> None:
-    width, height = SCREENS[screen]
-    context = browser.new_context(viewport={"width": width, "height": height}, locale="ja-JP")
-    page, errors = context.new_page(), []
-    # the browser itself reports each refused request
-    page.on("console", lambda message: "Failed to load resource" in message.text or errors.append(message.text))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(server.address)
+def test_a_game_in_the_browser(open_page: Open, server: Server, screen: str) -> None:
+    page = open_page(server.address, viewport=SCREENS[screen], locale="ja-JP")
     page.wait_for_selector("#board svg")
     page.select_option("[name=level]", "1")
     page.select_option("[name=seconds]", "0.5")
@@ -409,16 +410,11 @@ def test_a_game_in_the_browser(browser: Any, server: Server, screen: str) -> Non
     page.click('[data-place="5e"]')
     until(page, "game.moves.length === 5 && !waiting")
     assert page.evaluate("game.moves.slice(2)") == ["8h2b+", "3a2b", "B*5e"]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing is wider than the screen"
-    assert not errors
-    context.close()
+    assert_fits(page, screen)
 
 
-def test_clicks_and_records_in_the_browser(browser: Any, server: Server) -> None:
-    context = browser.new_context(locale="en-US")
-    page, errors = context.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(server.address)
+def test_clicks_and_records_in_the_browser(open_page: Open, server: Server) -> None:
+    page = open_page(server.address, locale="en-US")
     until(page, "game && !waiting")
     # a move during a hint, and the second click of a double click, are not sent
     page.evaluate("(ACTIONS.hint(game), play('C3'), null)")
@@ -442,11 +438,9 @@ def test_clicks_and_records_in_the_browser(browser: Any, server: Server) -> None
     page.click("#new button")
     until(page, "game.game === 'shogi' && !waiting")
     assert page.evaluate("game.moves") == ["7g7f"]
-    assert not errors
-    context.close()
 
 
-def test_games_of_a_learning_run(browser: Any, tmp_path: Path) -> None:
+def test_games_of_a_learning_run(open_page: Open, tmp_path: Path) -> None:
     go = {"width": 9, "height": 9, "stones": [["B", "C3"]], "first": "W"}
     games = [
         {"title": "one", "result": "B+2", "moves": ["E5", "pass"], "first": go, "boards": [], "values": [0.1, -0.2, 0]},
@@ -457,9 +451,7 @@ def test_games_of_a_learning_run(browser: Any, tmp_path: Path) -> None:
         game.setdefault("values", [None])
     (tmp_path / LATEST).write_text(json.dumps({"games": games}))
     write_page(tmp_path)
-    page, errors = browser.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto((tmp_path / PAGE).as_uri())
+    page = open_page((tmp_path / PAGE).as_uri())
     page.keyboard.press("End")
     assert page.locator("svg.board circle[fill='#111']").count() == 1
     assert page.locator("svg.board circle[fill='#fafafa']").count() == 1, "White moves first after handicap"
@@ -468,8 +460,6 @@ def test_games_of_a_learning_run(browser: Any, tmp_path: Path) -> None:
     page.select_option("[aria-label=game]", "2")
     assert page.inner_text("pre >> nth=1") == ". X"
     assert page.locator("svg.board").count() == 0
-    assert not errors
-    page.close()
 
 
 def write_run(folder: Path, hours: float, games: int) -> Path:
@@ -505,45 +495,34 @@ UP = ACROSS.replace("middle", "end")
     ],
 )
 def test_units_fit_a_learning_run(
-    browser: Any, tmp_path: Path, hours: float, games: int, rate: str, across: list[str]
+    open_page: Open, tmp_path: Path, hours: float, games: int, rate: str, across: list[str]
 ) -> None:
     folder = write_run(tmp_path / "run", hours, games)
     if rate == "hour":
         text = (folder / NAME).read_text().replace('"seconds": 30.0', '"seconds": 3000.0')
         (folder / NAME).write_text(text)
     write_page(folder)
-    page, errors = browser.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto((folder / PAGE).as_uri())
+    page = open_page((folder / PAGE).as_uri())
     assert f"Games per {rate} of self-play" in page.evaluate(TITLES)
     assert "Mean lead Black's in self-play, in points" in page.evaluate(TITLES)
     assert page.evaluate(ACROSS, "Games") == across
     assert all(text.endswith("%") for text in page.evaluate(UP, "Time"))
-    assert not errors
-    page.close()
 
 
-def test_a_status_without_graphs(browser: Any, tmp_path: Path) -> None:
+def test_a_status_without_graphs(open_page: Open, tmp_path: Path) -> None:
     text = "done        3 of 4 pairs of games (75%)\n\n<b>a</b> against b: 3-1-2\n"
     write_runs([plain_data("match", "yomi match", text, True)], tmp_path / "status.html", 0.0)
-    page, errors = browser.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto((tmp_path / "status.html").as_uri())
+    page = open_page((tmp_path / "status.html").as_uri())
     assert page.inner_text("h1") == "yomi match"
     assert "<b>a</b> against b: 3-1-2" in page.inner_text("#summary")
     assert not page.evaluate(TITLES)[1:]
-    assert not errors
-    page.close()
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_learning_runs_laid_over_each_other(browser: Any, tmp_path: Path, screen: str) -> None:
+def test_learning_runs_laid_over_each_other(open_page: Open, tmp_path: Path, screen: str) -> None:
     folders = [write_run(tmp_path / "first", 1.0, 100), write_run(tmp_path / "second", 4.0, 700)]
     write_comparison(folders, tmp_path / "runs.html")
-    width, height = SCREENS[screen]
-    page, errors = browser.new_page(viewport={"width": width, "height": height}), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto((tmp_path / "runs.html").as_uri())
+    page = open_page((tmp_path / "runs.html").as_uri(), viewport=SCREENS[screen])
     assert page.inner_text("h1") == "yomi: first, second"
     titles = page.evaluate(TITLES)
     assert len([title for title in titles if title.startswith("Elo ")]) == 1
@@ -562,19 +541,14 @@ def test_learning_runs_laid_over_each_other(browser: Any, tmp_path: Path, screen
     assert page.evaluate(ACROSS, "Elo") == ["0", "1", "2", "3", "4 h"]
     page.select_option("#axis select", "games")
     assert page.evaluate(ACROSS, "Elo") == ["0", "200", "400", "600 games"]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing is wider than the screen"
-    assert not errors
-    page.close()
+    assert_fits(page, screen)
 
 
 class Visit:
-    """A page of the server in a browser; faults of the page fail the test at its end."""
+    """A page of the server in a browser."""
 
-    def __init__(self, browser: Any, server: Server, locale: str = "en-US") -> None:
-        self.context = browser.new_context(locale=locale)
-        self.page, self.errors = self.context.new_page(), []
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.goto(server.address)
+    def __init__(self, open_page: Open, server: Server, locale: str = "en-US") -> None:
+        self.page = open_page(server.address, locale=locale)
         self.until("game && !waiting")
 
     def until(self, condition: str) -> None:
@@ -598,10 +572,6 @@ class Visit:
         for key in keys:
             self.page.keyboard.press(key)
 
-    def end(self) -> None:
-        assert not self.errors
-        self.context.close()
-
 
 @pytest.mark.parametrize(
     ("locale", "lead", "result"),
@@ -610,8 +580,8 @@ class Visit:
         ("ja-JP", "黒が4目半リード · 死石をクリックしてください", "黒の4目半勝ち"),
     ],
 )
-def test_dead_stones_in_the_browser(browser: Any, server: Server, locale: str, lead: str, result: str) -> None:
-    visit = Visit(browser, server, locale)
+def test_dead_stones_in_the_browser(open_page: Open, server: Server, locale: str, lead: str, result: str) -> None:
+    visit = Visit(open_page, server, locale)
     wall = "".join(f";B[c{row}];W[b{row}]" for row in "abcde")
     visit.begin(f"(;GM[1]SZ[5]KM[0.5]{wall};B[ad];W[])", human="both")
     visit.page.click("#actions [data-do=pass]")
@@ -626,11 +596,10 @@ def test_dead_stones_in_the_browser(browser: Any, server: Server, locale: str, l
     visit.page.click("[data-do=agree]")
     visit.until("game.result && !waiting")
     assert visit.page.inner_text("#status").endswith(result)
-    visit.end()
 
 
-def test_go_by_keyboard(browser: Any, server: Server) -> None:
-    visit = Visit(browser, server)
+def test_go_by_keyboard(open_page: Open, server: Server) -> None:
+    visit = Visit(open_page, server)
     visit.begin(human="both")
     visit.page.focus("#board")
     assert visit.page.inner_text("#place") == "E5 empty"
@@ -641,11 +610,10 @@ def test_go_by_keyboard(browser: Any, server: Server) -> None:
     visit.press(*["ArrowUp"] * 9, *["ArrowLeft"] * 9, " ")
     visit.until("game.moves.length === 2 && !waiting")
     assert visit.page.evaluate("game.moves") == ["F6", "A9"]
-    visit.end()
 
 
-def test_shogi_by_keyboard(browser: Any, server: Server) -> None:
-    visit = Visit(browser, server, "ja-JP")
+def test_shogi_by_keyboard(open_page: Open, server: Server) -> None:
+    visit = Visit(open_page, server, "ja-JP")
     visit.begin("position startpos moves 7g7f 3c3d", game="shogi", human="both")
     visit.page.focus("#board")
     visit.press(*["ArrowLeft"] * 3, *["ArrowDown"] * 3)
@@ -669,7 +637,6 @@ def test_shogi_by_keyboard(browser: Any, server: Server) -> None:
     visit.page.click("[data-do=resign]")
     visit.until("game.result && !waiting")
     assert visit.page.inner_text("#status").endswith("先手の勝ち（投了）")
-    visit.end()
 
 
 def corner(page: Any, place: str) -> str:
@@ -693,8 +660,8 @@ def coordinates(page: Any) -> str:
     )
 
 
-def test_go_turned_for_white(browser: Any, server: Server) -> None:
-    visit = Visit(browser, server)
+def test_go_turned_for_white(open_page: Open, server: Server) -> None:
+    visit = Visit(open_page, server)
     assert corner(visit.page, "A1") == "bottom left"
     assert coordinates(visit.page) == "ABCDEFGH987654321"
     visit.begin(human="white", level="1")
@@ -725,11 +692,10 @@ def test_go_turned_for_white(browser: Any, server: Server) -> None:
     visit.begin(human="both")
     assert corner(visit.page, "A1") == "bottom left"
     assert visit.page.get_attribute("#turn", "aria-pressed") == "false"
-    visit.end()
 
 
-def test_shogi_turned_for_gote(browser: Any, server: Server) -> None:
-    visit = Visit(browser, server, "ja-JP")
+def test_shogi_turned_for_gote(open_page: Open, server: Server) -> None:
+    visit = Visit(open_page, server, "ja-JP")
     visit.begin("position startpos moves 7g7f 3c3d 8h2b+ 3a2b 2g2f", game="shogi", human="white")
     page = visit.page
     assert (corner(page, "1a"), coordinates(page)) == ("bottom left", "123456789九八七六五四三二一")
@@ -749,11 +715,10 @@ def test_shogi_turned_for_gote(browser: Any, server: Server) -> None:
     assert page.inner_text("#turn") == "盤を反転"
     page.click("#turn")
     assert (corner(page, "1a"), coordinates(page)) == ("top right", "987654321一二三四五六七八九")
-    visit.end()
 
 
-def test_analysis_in_the_browser(browser: Any, server: Server) -> None:
-    visit = Visit(browser, server)
+def test_analysis_in_the_browser(open_page: Open, server: Server) -> None:
+    visit = Visit(open_page, server)
     visit.begin(human="both")
     visit.page.check("[name=analyse]")
     visit.until("hint && hint.visits > 20")
@@ -765,11 +730,10 @@ def test_analysis_in_the_browser(browser: Any, server: Server) -> None:
     visit.until("game.moves.length === 1 && hint && hint.ply === 1")
     visit.page.uncheck("[name=analyse]")
     assert visit.page.evaluate("[hint, analysis]") == [None, None]
-    visit.end()
 
 
-def test_warnings_in_the_browser(browser: Any, server: Server) -> None:
-    visit = Visit(browser, server)
+def test_warnings_in_the_browser(open_page: Open, server: Server) -> None:
+    visit = Visit(open_page, server)
     visit.begin("(;GM[1]SZ[5]KM[0.5]AB[cc]AW[cd];W[dc];B[cb])", human="both")
     visit.page.check("[name=warn]")
     visit.page.click('[data-place="A1"]')
@@ -782,15 +746,13 @@ def test_warnings_in_the_browser(browser: Any, server: Server) -> None:
     visit.until("warning && !waiting")
     visit.page.click("[data-do=anyway]")
     visit.until("game.moves.length === 3 && !waiting")
-    visit.end()
 
 
-def test_clocks_in_the_browser(browser: Any, server: Server) -> None:
-    visit = Visit(browser, server, "ja-JP")
+def test_clocks_in_the_browser(open_page: Open, server: Server) -> None:
+    visit = Visit(open_page, server, "ja-JP")
     visit.begin(game="shogi", human="both", main="10", byoyomi="30", periods="2")
     assert visit.page.inner_text("#clocks .running").startswith("先手 ")
     assert visit.page.inner_text("#clocks span:last-child") == "後手 10:00 (30 × 2)"
     visit.begin(main="0.02", byoyomi="0")
     visit.until("game.result && !waiting")
     assert visit.page.inner_text("#status") == "後手の勝ち（時間切れ）"
-    visit.end()
