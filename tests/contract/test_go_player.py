@@ -305,14 +305,3 @@ def test_the_network_is_asked_without_a_search(make: Make, kind: str) -> None:
     passed.turn_to(BLACK)
     assert player.evaluate(passed, 0).white_lead == pytest.approx(black.white_lead, abs=1e-4)
     assert player.evaluate(GoGame(square(9)), 0).policy.shape == (82,)  # another board is loaded
-
-
-def test_the_network_is_told(make: Make, kind: str) -> None:
-    model = make(kind).model
-    if kind != "network":
-        assert model is None
-        return
-    assert model is not None
-    assert model.version >= 8
-    assert model.batch_size >= 1
-    assert model.precision in ("fp32", "int16", "int8", "bf16")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.contract.networks import load_go
-from tests.golden.test_katago_outputs import check_value, legal_of, points_back, processed, reference, turned
+from tests.golden.test_katago_outputs import check_value, legal_of, processed, reference, under_symmetries
 from tests.shared_data import shared_path
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.networks import raw_outputs
@@ -24,19 +25,8 @@ def path_of(network: str) -> Path:
 
 
 def run(evaluator: Any, row: dict[str, Any]) -> RawOutputs:
-    """Return the raw outputs of a position under its symmetries, in board coordinates."""
-    size = row["boardXSize"]
-    planes = np.zeros((22, size * size), np.float32)
-    for plane, points in zip(planes, row["spatial"], strict=True):
-        plane[points] = 1.0
-    planes = planes.reshape(22, size, size)
     symmetries = [entry["symmetry"] for entry in row["evals"]]
-    batch = np.stack([turned(planes, symmetry) for symmetry in symmetries])
-    raw: RawOutputs = raw_outputs(evaluator, batch, np.tile(np.float32(row["global"]), (len(batch), 1)))
-    for index, symmetry in enumerate(symmetries):
-        raw.policy[index, :, :-1] = points_back(raw.policy[index, :, :-1], symmetry, size)
-        raw.ownership[index] = points_back(raw.ownership[index], symmetry, size)
-    return raw
+    return under_symmetries(partial(raw_outputs, evaluator), row, symmetries)
 
 
 @pytest.mark.slow

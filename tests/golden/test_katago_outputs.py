@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,31 +50,40 @@ def turned(planes: np.ndarray, symmetry: int) -> np.ndarray:
     return planes
 
 
-def turned_back(planes: np.ndarray, symmetry: int) -> np.ndarray:
-    return turned(planes, {5: 6, 6: 5}.get(symmetry, symmetry))
-
-
 def points_back(values: np.ndarray, symmetry: int, size: int) -> np.ndarray:
     """Map [..., A] back to board coordinates."""
-    return turned_back(values.reshape(*values.shape[:-1], size, size), symmetry).reshape(values.shape)
+    inverse = {5: 6, 6: 5}.get(symmetry, symmetry)
+    return turned(values.reshape(*values.shape[:-1], size, size), inverse).reshape(values.shape)
 
 
-def evaluate(network: str, row: dict[str, Any], symmetries: list[int], cache: Path) -> tuple[RawOutputs, NetworkInfo]:
-    """Return the raw outputs, in board coordinates, for one position under each symmetry."""
+def under_symmetries(
+    run: Callable[[np.ndarray, np.ndarray], RawOutputs], row: dict[str, Any], symmetries: list[int]
+) -> RawOutputs:
+    """Return the raw outputs, in board coordinates, for one position under each symmetry.
+
+    `run` returns the outputs for planes and numbers.
+    """
     size = row["boardXSize"]
     planes = np.zeros((22, size * size), np.float32)
     for plane, points in zip(planes, row["spatial"], strict=True):
         plane[points] = 1.0
     planes = planes.reshape(22, size, size)
     batch = np.stack([turned(planes, symmetry) for symmetry in symmetries])
-    globals_ = np.tile(np.float32(row["global"]), (len(symmetries), 1))
-    net, info = session(network, size, cache)
-    outputs = ["policy", "value", "misc", "ownership"]
-    policy, value, misc, ownership = net.run(outputs, {"spatial": batch, "global": globals_})
+    raw = run(batch, np.tile(np.float32(row["global"]), (len(symmetries), 1)))
     for index, symmetry in enumerate(symmetries):
-        policy[index, :, :-1] = points_back(policy[index, :, :-1], symmetry, size)
-        ownership[index] = points_back(ownership[index], symmetry, size)
-    return RawOutputs(policy, value, misc, ownership), info
+        raw.policy[index, :, :-1] = points_back(raw.policy[index, :, :-1], symmetry, size)
+        raw.ownership[index] = points_back(raw.ownership[index], symmetry, size)
+    return raw
+
+
+def evaluate(network: str, row: dict[str, Any], symmetries: list[int], cache: Path) -> tuple[RawOutputs, NetworkInfo]:
+    net, info = session(network, row["boardXSize"], cache)
+    outputs = ["policy", "value", "misc", "ownership"]
+
+    def run(planes: np.ndarray, numbers: np.ndarray) -> RawOutputs:
+        return RawOutputs(*net.run(outputs, {"spatial": planes, "global": numbers}))
+
+    return under_symmetries(run, row, symmetries), info
 
 
 def processed(raw: RawOutputs, info: NetworkInfo, row: dict[str, Any], legal: np.ndarray, optimism: float) -> Outputs:

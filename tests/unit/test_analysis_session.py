@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.fakes.analyst import FakeAnalyst, ScriptedAnalysis
-from tests.looping import looped
 from tests.process.analysis_fuzz import identity_of, random_line
 from tests.waiting import wait_until
 from yomi.engine.go.analysis.fields import Settings
@@ -156,16 +155,6 @@ def test_a_client_that_is_gone_ends_the_session() -> None:
         session.run()
 
 
-@looped("name", ["maxVisits", "visits", "maxPlayouts", "maxTime"])
-@looped("value", [None, "none"])
-def test_an_analysis_always_has_a_limit(name: str, value: str | None) -> None:
-    session = ScriptedAnalysis()
-    answer = json.loads(session.send(json.dumps(QUERY | {"id": "a", "overrideSettings": {name: value}})))
-    assert answer["field"] == "overrideSettings"
-    assert answer["error"].startswith("Could not set settings: ")
-    assert session.fake.requests == []
-
-
 def test_analysts_that_cannot_be_made() -> None:
     def fail() -> list[FakeAnalyst]:
         raise LoadError("no such network")
@@ -207,31 +196,6 @@ def test_settings_reach_the_analyst() -> None:
     assert request.hide_history
     assert (request.first_report, request.interval) == (0.25, 0.5)
     assert session.settings.options.c_puct is None
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"rootDirichletNoiseWeight": 0.25, "root_noise_total": 5},
-        {"resignThreshold": -0.9, "allowResignation": True, "ponderingEnabled": False, "chosenMoveTemperature": 0.5},
-        {"lagBuffer": 1, "cleanup": True},
-        {"depth": 5, "multipv": 3, "draw_value_black": 0.5},
-    ],
-)
-def test_settings_without_meaning_to_an_analysis_are_told(settings: dict[str, Any]) -> None:
-    session = ScriptedAnalysis()
-    answers = session.send(json.dumps(QUERY | {"id": "a", "overrideSettings": settings})).splitlines()
-    told = {"field": "overrideSettings", "id": "a", "warning": f"Unknown config params: {','.join(sorted(settings))}"}
-    assert json.loads(answers[0]) == told
-    assert session.fake.requests[0].options == session.settings.options
-
-
-def test_a_number_of_threads_is_answered_with_a_warning() -> None:
-    session = ScriptedAnalysis()
-    settings = {"numSearchThreads": 4, "maxPlayouts": 9}
-    answers = session.send(json.dumps(QUERY | {"id": "a", "overrideSettings": settings})).splitlines()
-    assert "numSearchThreads (can only be set at the start)" in json.loads(answers[0])["warning"]
-    assert (session.fake.requests[0].options or Options()).playouts == 9
 
 
 def test_the_debug_log_has_every_line(caplog: pytest.LogCaptureFixture) -> None:

@@ -64,19 +64,6 @@ def test_a_record_of_tygem(encoding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "result"),
-    [
-        (("W1,Z25", "W3,Z0"), "B+R"),
-        (("W1,Z25", "W8,Z0"), "W+T"),
-        (("W1,Z25", "W0,Z100"), "B+10"),
-    ],
-)
-def test_results_of_tygem(change: tuple[str, str], result: str) -> None:
-    text = GIB.replace(*change).replace("GRLT:1,ZIPSU:25,", "")
-    assert read_gib(text.encode()).result == result
-
-
-@pytest.mark.parametrize(
     ("condition", "result", "komi", "read"),
     [
         ("Even : Black 6.5 Dum", "white wins by time", 6.5, "W+T"),
@@ -186,18 +173,12 @@ def test_a_record_of_pandanet(encoding: str) -> None:
     assert record.notes == []
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (("Winner=B,1.50", "Winner=W,C"), "W+R"),
-        (("Winner=B,1.50", "Winner=W,T"), "W+T"),
-        (("Winner=B,1.50", "Winner=D,"), "0"),
-        (("Winner=B,1.50", "Winner=N1,"), "Void"),
-        (("Winner=B,1.50", "Winner=P,"), ""),
-    ],
-)
-def test_results_of_pandanet(change: tuple[str, str], expected: str) -> None:
-    assert read_ugf(UGF.replace(*change).encode()).result == expected
+def test_results() -> None:
+    tygem = GIB.replace("GRLT:1,ZIPSU:25,", "")
+    for code, result in (("W3,Z0", "B+R"), ("W8,Z0", "W+T"), ("W0,Z100", "B+10")):
+        assert read_gib(tygem.replace("W1,Z25", code).encode()).result == result
+    for winner, result in (("W,C", "W+R"), ("W,T", "W+T"), ("D,", "0"), ("N1,", "Void"), ("P,", "")):
+        assert read_ugf(UGF.replace("Winner=B,1.50", f"Winner={winner}").encode()).result == result
 
 
 def test_other_headers_of_pandanet() -> None:

@@ -1,4 +1,4 @@
-"""Boards: points, vertices, SGF letters, and colors as text."""
+"""Boards: points, vertices, SGF letters, colors as text, and handicap stones (GTP 2, section 4.1)."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,15 @@ from yomi.engine.go import points
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import (
     Board,
+    HandicapError,
     VertexError,
     fixed_handicap,
-    format_color,
     free_handicap,
-    parse_color,
+    handicap_stones,
+    max_fixed_handicap,
     square,
 )
+from yomi.engine.go.rules import PRESETS
 from yomi.native.go.board import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, POSITION_DTYPE, WHITE, clear
 
 SIDES = st.integers(2, 19)
@@ -88,8 +90,87 @@ def test_invalid_vertices_of_a_9x9_board(text: str) -> None:
         square(9).parse_vertex(text)
 
 
-def test_colors() -> None:
-    assert [parse_color(text) for text in ("b", "Black", "W", "WHITE")] == [BLACK, BLACK, WHITE, WHITE]
-    assert (format_color(BLACK), format_color(WHITE)) == ("B", "W")
-    with pytest.raises(VertexError, match="invalid color 'green'"):
-        parse_color("green")
+@looped(
+    ("size", "stones", "vertices"),
+    [
+        (19, 2, "D4 Q16"),
+        (19, 3, "D4 Q16 D16"),
+        (19, 4, "D4 Q16 D16 Q4"),
+        (19, 5, "D4 Q16 D16 Q4 K10"),
+        (19, 6, "D4 Q16 D16 Q4 D10 Q10"),
+        (19, 7, "D4 Q16 D16 Q4 D10 Q10 K10"),
+        (19, 8, "D4 Q16 D16 Q4 D10 Q10 K4 K16"),
+        (19, 9, "D4 Q16 D16 Q4 D10 Q10 K4 K16 K10"),
+        (13, 5, "D4 K10 D10 K4 G7"),
+        (9, 9, "C3 G7 C7 G3 C5 G5 E3 E7 E5"),
+        (14, 4, "D4 L11 D11 L4"),
+        (8, 4, "C3 F6 C6 F3"),
+        (7, 4, "C3 E5 C5 E3"),
+    ],
+)
+def test_fixed_handicap(size: int, stones: int, vertices: str) -> None:
+    assert [square(size).vertex(point) for point in fixed_handicap(stones, square(size))] == vertices.split()
+
+
+def test_fixed_handicap_limits() -> None:
+    assert [max_fixed_handicap(square(size)) for size in (2, 6, 7, 8, 9, 10, 13, 18, 19)] == [0, 0, 4, 4, 9, 4, 9, 4, 9]
+    for stones, size in ((1, 19), (10, 19), (5, 8), (5, 7), (2, 6)):
+        with pytest.raises(HandicapError, match="expected"):
+            fixed_handicap(stones, square(size))
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 6, 8])
+def test_free_handicap_fills_any_board(size: int) -> None:
+    for stones in range(2, size * size):
+        points = free_handicap(stones, square(size))
+        assert len(set(points)) == stones
+        game = GoGame(square(size))
+        game.place_handicap(points)
+        assert game.side_to_move == WHITE
+        assert len(game.stones()) == game.handicap == stones
+    with pytest.raises(HandicapError, match="invalid number of stones"):
+        free_handicap(size * size, square(size))
+
+
+def test_free_handicap_takes_the_fixed_points_and_spreads_the_rest() -> None:
+    assert free_handicap(9, square(19)) == fixed_handicap(9, square(19))
+    assert free_handicap(13, square(19))[:9] == fixed_handicap(9, square(19))
+    assert square(5).vertex(free_handicap(2, square(5))[0]) == "C3"
+
+
+def test_what_counts_as_handicap() -> None:
+    a, b, c, d = (square(9).parse_vertex(text) for text in ("C3", "G7", "C7", "G3"))
+    black, white = [(BLACK, p) for p in (a, b, c)], (WHITE, d)
+    assert handicap_stones(black, []) == 3
+    assert handicap_stones([*black, white], []) == 0
+    assert handicap_stones([], [*black, white]) == 3
+    assert handicap_stones([], [black[0], (WHITE, PASS), black[1], (WHITE, PASS), black[2], white]) == 3
+    assert handicap_stones([], [black[0], white, black[1]]) == 0
+    assert handicap_stones([], [*black, white, (WHITE, PASS)]) == 0
+    assert handicap_stones(black[:2], [black[2], white]) == 3
+    assert handicap_stones(black[:1], []) == 0
+
+
+def test_compensation_is_part_of_the_komi_of_the_position() -> None:
+    game = GoGame(square(19), PRESETS["chinese"], 0.5)
+    game.place_handicap(fixed_handicap(4, square(19)))
+    assert game.position["komi"] == 4.5
+    game.set_rules(PRESETS["aga"])
+    assert game.position["komi"] == 3.5
+    game.set_rules(PRESETS["japanese"])
+    assert game.position["komi"] == 0.5
+    assert game.position["white_bonus"] == 4
+    game.set_komi(6.5)
+    assert (game.komi, game.position["komi"]) == (6.5, 6.5)
+
+
+def test_leading_black_moves_change_the_compensation_as_they_come_and_go() -> None:
+    game = GoGame(square(9), PRESETS["chinese"], 0.5)
+    bonuses = []
+    for text in ("C3", "G7", "C7"):
+        game.play(BLACK, square(9).parse_vertex(text))
+        bonuses.append(float(game.position["komi"]))
+    assert bonuses == [0.5, 2.5, 3.5]
+    game.undo()
+    game.undo()
+    assert game.position["komi"] == 0.5

@@ -34,32 +34,19 @@ def test_preset_names_in_any_spelling(name: str) -> None:
         assert Rules.parse(spelling) == PRESETS[name]
 
 
-def test_presets_as_katago_has_them() -> None:
-    expected = (
-        '{"friendlyPassOk":true,"hasButton":false,"ko":"SIMPLE","scoring":"AREA","suicide":false,'
-        '"tax":"NONE","whiteHandicapBonus":"N"}'
-    )
-    assert Rules.parse("chinese").to_json() == expected
-    japanese = Rules.parse("japanese")
-    assert (japanese.scoring, japanese.tax, japanese.komi) == ("TERRITORY", "SEKI", 6.5)
-    assert Rules.parse("NZ").suicide
-    assert Rules.parse("aga").white_handicap_bonus == "N-1"
-    assert Rules.parse("stone_scoring").tax == "ALL"
-
-
 def test_json_may_leave_fields_out() -> None:
     assert Rules.parse("{}") == PRESETS["tromp-taylor"]
     assert Rules.parse('{"scoring":"TERRITORY"}').tax == "SEKI"
     assert Rules.parse('{"scoring":"TERRITORY","tax":"NONE"}').tax == "NONE"
-    assert Rules.parse('{"komi":5.5}').komi == 5.5
-
-
-def test_komi_that_goes_with_rules() -> None:
-    assert Rules.parse("new-zealand").komi == 7.0
-    assert Rules.parse('{"scoring":"TERRITORY"}').komi == 6.5
-    assert Rules.parse('{"scoring":"TERRITORY","komi":0.5}').komi == 0.5
-    assert Rules.parse("koSIMPLEscoreTERRITORYtaxSEKIsui0").komi == 6.5
-    assert Rules.parse("koSIMPLEscoreAREAtaxNONEsui0").komi == 7.5
+    for text, komi in (
+        ('{"komi":5.5}', 5.5),
+        ("new-zealand", 7.0),
+        ('{"scoring":"TERRITORY"}', 6.5),
+        ('{"scoring":"TERRITORY","komi":0.5}', 0.5),
+        ("koSIMPLEscoreTERRITORYtaxSEKIsui0", 6.5),
+        ("koSIMPLEscoreAREAtaxNONEsui0", 7.5),
+    ):
+        assert Rules.parse(text).komi == komi
 
 
 def test_katago_text_of_game_records() -> None:

@@ -4,7 +4,6 @@ import lzma
 import re
 import time
 import tracemalloc
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,14 +22,14 @@ from yomi.engine.go.points import Board, square
 from yomi.engine.go.record_files import load_board, load_record, load_records
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.scoring import result_in_words
-from yomi.engine.go.sgf import GameRecord, Node, SgfError, record_of, to_sgf
+from yomi.engine.go.sgf import GameRecord, Node, SgfError, to_sgf
 from yomi.engine.go.sgf_reader import GameParser, each_sgf_game
 from yomi.native.go.board import BLACK, EMPTY, PASS, WHITE
 
 
-def from_sgf(data: bytes | str, moves: int | None = None, path: Sequence[int] = ()) -> GoGame:
-    """Return the game of SGF data after `moves` moves of its main line, or of the variation `path`."""
-    return read_sgf(data).game(moves, path)
+def from_sgf(data: bytes | str, moves: int | None = None) -> GoGame:
+    """Return the game of SGF data after `moves` moves of its main line."""
+    return read_sgf(data).game(moves)
 
 
 def assert_equal_records(one: GameRecord, other: GameRecord) -> None:
@@ -57,17 +56,10 @@ def test_a_whole_record() -> None:
     assert_equal_records(read_sgf(record.to_sgf()), record)
 
 
-def test_positions_on_the_main_line_and_in_variations() -> None:
+def test_positions_on_the_main_line() -> None:
     text = "(;SZ[5];B[cc](;W[bb];B[dd])(;W[aa](;B[ee])(;B[ab])))"
     assert from_sgf(text).moves[-1] == (BLACK, square(5).parse_vertex("D2"))
-    assert len(from_sgf(text, 0).moves) == 0
-    assert len(from_sgf(text, 2).moves) == 2
-    assert len(from_sgf(text, 99).moves) == 3
-    assert from_sgf(text, path=[1]).moves[-1] == (BLACK, square(5).parse_vertex("E1"))
-    assert from_sgf(text, path=[1, 1]).moves[-1] == (BLACK, square(5).parse_vertex("A4"))
-    assert from_sgf(text, 2, path=[1]).moves[-1] == (WHITE, square(5).parse_vertex("A5"))
-    with pytest.raises(SgfError, match="no variation 2"):
-        from_sgf(text, path=[2])
+    assert [len(from_sgf(text, moves).moves) for moves in (0, 2, 99)] == [0, 2, 3]
 
 
 def test_set_up_stones_in_the_root_and_in_the_middle() -> None:
@@ -116,11 +108,7 @@ def test_the_side_to_move_beside_a_move_is_the_side_after_it() -> None:
     game = from_sgf("(;SZ[9]PL[B];B[bb];W[ab];B[aa];W[gg];B[ac];W[ff];B[cc]PL[W];W[ee];B[gc]PL[B])")
     assert len(game.moves) == 9
     assert game.side_to_move == BLACK
-
-
-def test_a_side_to_move_that_is_no_news_changes_nothing() -> None:
-    game = from_sgf("(;SZ[9]PL[B];B[ee];PL[W]W[cc];B[dd])")
-    assert len(game.moves) == 3
+    assert len(from_sgf("(;SZ[9]PL[B];B[ee];PL[W]W[cc];B[dd])").moves) == 3  # no news
 
 
 def test_names_of_properties_in_lower_case() -> None:
@@ -149,20 +137,6 @@ def test_writing_a_game() -> None:
     assert (record.black, record.white, record.result, record.seconds) == ("Aki", "美咲", "W+R", 60)
     assert [node.comment for node in record.line()] == ["start", "", "white: [ok] \\ fine", ""]
     assert record.game().moves == game.moves
-    with pytest.raises(TypeError, match="no field blakc"):
-        to_sgf(game, blakc="Aki")
-
-
-def test_adding_variations() -> None:
-    game = GoGame(square(5))
-    play_all(game, "C3 C4")
-    record = record_of(game)
-    node = record.root.children[0]
-    node.add(WHITE, square(5).parse_vertex("B2"), "also possible").add(BLACK, PASS)
-    again = read_sgf(record.to_sgf())
-    assert_equal_records(again, record)
-    assert again.game(path=[1]).moves[1:] == [(WHITE, square(5).parse_vertex("B2")), (BLACK, PASS)]
-    assert again.game().moves == game.moves
 
 
 @settings(max_examples=40, deadline=None)
@@ -265,7 +239,7 @@ def test_a_character_that_the_end_cuts(encoding: str, name: str) -> None:
     assert [node.move is not None for node in record.line()] == [False, True, True]
 
 
-def test_encodings_that_are_wider_than_their_names() -> None:
+def test_encodings_that_are_wider_than_their_names_or_wrong() -> None:
     for charset, codec, name in (
         ("gb2312", "gb18030", "朱镕基"),
         ("Shift_JIS", "cp932", "①髙"),
@@ -274,22 +248,16 @@ def test_encodings_that_are_wider_than_their_names() -> None:
         record = read_sgf(f"(;CA[{charset}]SZ[9]PB[{name}];B[aa])".encode(codec))
         assert record.black == name
         assert not record.notes
-
-
-def test_bytes_that_are_not_of_the_encoding() -> None:
     record = read_sgf("(;SZ[9]CA[UTF-8]PB[本因坊\n".encode() + b"\xe6\x9c]PW[x];B[aa])")
     assert [(note.line, note.column) for note in record.notes] == [(2, 1)]
     record = read_sgf(b"(;CA[Shift_JIS]PB[\x95\xff]PW[x];B[aa])")
     assert (record.black[0], record.white, len(record.root.children)) == ("�", "x", 1)
+    for charset in ("", " ", "x-foo", "rot13", "UTF-16", "é"):  # no encodings
+        for encoding in ("utf-8", "latin-1"):
+            assert read_sgf(f"(;CA[{charset}]SZ[9]PB[Müller];B[aa])".encode(encoding)).black == "Müller"
 
 
-@pytest.mark.parametrize("charset", ["", " ", "x-foo", "rot13", "UTF-16", "é"])
-def test_unknown_encodings_are_none(charset: str) -> None:
-    assert read_sgf(f"(;CA[{charset}]SZ[9]PB[Müller];B[aa])".encode()).black == "Müller"
-    assert read_sgf(f"(;CA[{charset}]SZ[9]PB[Müller];B[aa])".encode("latin-1")).black == "Müller"
-
-
-def test_times_and_handicaps_that_are_no_numbers() -> None:
+def test_unusual_times_handicaps_and_sides_to_move() -> None:
     for text in ("2 hours", "1h", "inf"):
         record = read_sgf(f"(;SZ[9]TM[{text}])")
         assert (record.seconds, record.root.other) == (None, {"TM": [text]})
@@ -299,13 +267,8 @@ def test_times_and_handicaps_that_are_no_numbers() -> None:
     for text in ("none", "nan", "inf"):
         record = read_sgf(f"(;SZ[9]HA[{text}])")
         assert (record.handicap, record.root.other) == (0, {})
-
-
-def test_the_side_to_move_in_other_words() -> None:
-    for text in ("B", "b", "Black", "1"):
-        assert read_sgf(f"(;SZ[9]PL[{text}])").root.side == BLACK
-    for text in ("W", "white", "2"):
-        assert read_sgf(f"(;SZ[9]PL[{text}])").root.side == WHITE
+    for side, words in ((BLACK, ("B", "b", "Black", "1")), (WHITE, ("W", "white", "2"))):
+        assert [read_sgf(f"(;SZ[9]PL[{word}])").root.side for word in words] == [side] * len(words)
 
 
 @looped(
@@ -406,11 +369,16 @@ def test_komi_and_rules_that_need_interpretation() -> None:
         ("(;SZ[1])", "board size 1"),
         ("(;\nSZ[big])", r"^line 2, column 1: board size 'big'"),
         ("(;GM[2]SZ[8])", "not a game of Go"),
+        # Records that can be read, but not played.
+        ("(;SZ[9];B[aa];W[aa])", "move 2 of the record: illegal move W A9"),
+        ("(;SZ[9];B[ab];W[ee];B[ba];W[aa])", "move 4 of the record"),
+        ("(;SZ[2]AB[aa][ab][ba][bb])", "no liberties"),
+        ("(;SZ[2]HA[4]AB[aa][ab][ba][bb])", "set-up of the record: invalid number of stones 4: expected 2 to 3"),
     ],
 )
 def test_files_without_a_game_are_one_clear_line(text: str, words: str) -> None:
     with pytest.raises(SgfError, match=words) as caught:
-        read_sgf(text.encode())
+        from_sgf(text.encode())
     assert "\n" not in str(caught.value)
 
 
@@ -476,25 +444,6 @@ def test_games_that_end_nowhere_leave_the_next_one_whole() -> None:
     assert first.root.children[0].comment == "lost "
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("(;SZ[9];B[aa];W[aa])", "move 2 of the record: illegal move W A9"),
-        ("(;SZ[9];B[ab];W[ee];B[ba];W[aa])", "move 4 of the record"),
-        ("(;SZ[2]AB[aa][ab][ba][bb])", "no liberties"),
-        ("(;SZ[2]HA[4]AB[aa][ab][ba][bb])", "set-up of the record: invalid number of stones 4: expected 2 to 3"),
-    ],
-)
-def test_records_that_cannot_be_played(text: str, words: str) -> None:
-    with pytest.raises(SgfError, match=words):
-        from_sgf(text)
-
-
-def test_square_sizes_in_two_numbers() -> None:
-    assert read_sgf("(;SZ[13:13])").board == square(13)
-    assert read_sgf("(;)").board == square(19)
-
-
 def test_rectangular_boards() -> None:
     text = "(;SZ[5:3]AB[ea][ac];B[cb];W[ec];B[])"
     record = read_sgf(text)
@@ -506,6 +455,7 @@ def test_rectangular_boards() -> None:
     game = record.game()
     assert (game.board, len(game.moves)) == (Board(5, 3), 3)
     assert read_sgf(to_sgf(game)).board == Board(5, 3)
+    assert [read_sgf(text).board for text in ("(;SZ[13:13])", "(;)")] == [square(13), square(19)]
 
 
 def test_files(tmp_path: Path) -> None:

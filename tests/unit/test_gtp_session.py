@@ -1,7 +1,5 @@
-"""The table of commands, the session's loop, and what the handlers ask of the player."""
+"""GTP: lines and answers as text, the table of commands, the session's loop, and the handlers' requests."""
 
-import json
-import re
 import threading
 import time
 from dataclasses import replace
@@ -10,24 +8,32 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.fakes.player import FakePlayer
 from tests.fakes.session import ScriptedSession
-from tests.unit.go_boards import SEKI_WITHOUT_EYES, game_of
+from tests.looping import looped
 from yomi.engine.clock import TimeSystem
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.gtp.codec import COMMANDS, Command, GtpError, check_count
+from yomi.engine.go.gtp.codec import (
+    COMMANDS,
+    MAX_ERROR,
+    Command,
+    format_response,
+    is_interrupt,
+    parse_line,
+)
 from yomi.engine.go.gtp.engine import gtp_version
 from yomi.engine.go.gtp.session import Session
 from yomi.engine.go.players.setup import Model
-from yomi.engine.go.points import square
 from yomi.engine.levels import level_settings
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.protocols.session import KEEPS, LoadError
-from yomi.engine.protocols.streams import MAX_LINE, Inbox, OutputClosedError
+from yomi.engine.protocols.streams import MAX_LINE, Inbox, OutputClosedError, encode
 from yomi.engine.search.types import SearchReport
 from yomi.native.go.board import BLACK, PASS
 
@@ -52,39 +58,12 @@ def test_a_command_is_one_function_with_a_decorator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("usage", "right", "wrong"),
-    [
-        ("", [0], [1]),
-        ("COLOR VERTEX", [2], [1, 3]),
-        ("COLOR TIME [STONES]", [2, 3], [1, 4]),
-        ("FILE... [MOVE]", [1, 2, 9], [0]),
-    ],
-)
-def test_arguments_are_counted(usage: str, right: list[int], wrong: list[int]) -> None:
-    for count in right:
-        check_count(Command(None, "name", ("word",) * count), usage)
-    for count in wrong:
-        expected = f"syntax error: expected name {usage.replace('...', '')}".rstrip()
-        with pytest.raises(GtpError, match=re.escape(expected) + "$"):
-            check_count(Command(None, "name", ("word",) * count), usage)
-
-
-@pytest.mark.parametrize(
     ("version", "expected"), [("0.1.0", "0.110"), ("0.1.2", "0.112"), ("0.2.0", "0.120"), ("1.0.0", "1.100")]
 )
 def test_version_suits_lizzie(version: str, expected: str) -> None:
     first, rest = gtp_version(version).split(" ", 1)
     assert (first, rest) == (expected, f"(yomi {version})")
     assert int(first.split(".")[1]) >= 15
-
-
-def test_what_gtp_requires_is_there() -> None:
-    required = (
-        "protocol_version name version known_command list_commands quit boardsize clear_board komi play genmove"
-        " fixed_handicap place_free_handicap set_free_handicap loadsgf reg_genmove undo time_settings time_left"
-        " final_score final_status_list showboard"
-    )
-    assert set(required.split()) <= set(COMMANDS.names())
 
 
 def test_internal_errors_are_answered_and_the_session_goes_on() -> None:
@@ -115,17 +94,6 @@ def test_a_board_without_an_evaluator_is_refused_and_the_game_stays(tmp_path: Pa
     assert session.send("move_history") == "= black E5\n\n"
 
 
-def test_a_wrong_move_number_is_told_from_a_missing_record(tmp_path: Path) -> None:
-    record = tmp_path / "game.sgf"
-    record.write_text("(;GM[1]FF[4]SZ[9];B[cc];W[gg])")
-    session = ScriptedSession(FakePlayer(Options(size=9)))
-    assert session.send(f"loadsgf {record} 2") == "= white\n\n"
-    for word in ("x", "-1"):
-        assert session.send(f"loadsgf {record} {word}") == f"? invalid move number '{word}': expected a number\n\n"
-    assert "cannot load file" in session.send(f"loadsgf {tmp_path / 'other.sgf'} 2")
-    assert session.send("lz-analyze maxmoves -2") == "? invalid maxmoves -2: expected a number from 0 on\n\n"
-
-
 def test_broken_records_are_loaded_with_notes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     session = ScriptedSession(FakePlayer(Options(size=9)))
     record = tmp_path / "game.sgf"
@@ -139,12 +107,6 @@ def test_broken_records_are_loaded_with_notes(tmp_path: Path, caplog: pytest.Log
     assert session.send("move_history") == "= black Q16\n\n"
 
 
-def test_files_that_never_end_are_no_records(tmp_path: Path) -> None:
-    session = ScriptedSession(FakePlayer(Options(size=9)))
-    error = "? cannot load file: cannot read /dev/zero: a device, expected a file\n\n"
-    assert session.send("loadsgf /dev/zero") == error
-
-
 def test_a_record_of_unknown_rules_is_loaded_under_the_present_ones(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,11 +118,6 @@ def test_a_record_of_unknown_rules_is_loaded_under_the_present_ones(
     assert session.send(f"loadsgf {record}") == "= white\n\n"
     assert session.send("kata-get-rules") == before
     assert caplog.messages == [f"{record}: unknown rules 'Calvinball': keeping aga"]
-
-
-def test_a_field_given_to_kata_set_rules_gets_the_name_of_the_other_command() -> None:
-    session = ScriptedSession(FakePlayer(Options(size=9)))
-    assert session.send("kata-set-rules ko SIMPLE").endswith("; kata-set-rule FIELD VALUE changes one field\n\n")
 
 
 @pytest.mark.parametrize(
@@ -215,22 +172,6 @@ def test_an_illegal_move_of_the_player_is_not_played() -> None:
     session.send("play b e5")
     assert session.send("genmove w").startswith("?")
     assert session.send("move_history") == "= black E5\n\n"
-
-
-def test_quiet_commands_leave_pondering_alone() -> None:
-    session = ScriptedSession(FakePlayer(Options(size=9, ponder=True)))
-    session.script.ticks = 1
-    session.script.wait = lambda timeout=None: False  # type: ignore[method-assign]
-    session.send("genmove b")
-    assert session.fake.calls[-1] == "ponder"
-    assert session.fake.is_searching
-    for line in ("time_left b 30 0", "name", "cgos-opponent_name x", "# comment", ""):
-        session.send(line)
-        assert session.fake.is_searching
-    session.send("play w a1")
-    assert not session.fake.is_searching
-    session.send("kata-search b")
-    assert not session.fake.is_searching
 
 
 def answer_all(session: ScriptedSession, *lines: str) -> None:
@@ -381,16 +322,16 @@ def test_clock_runs_for_moves_that_are_played() -> None:
     session.send("time_settings 10 0 0")
     session.arrival = time.monotonic()
     session.send("genmove b")
-    assert 0.0 < session.clock.left(1).main < 9.46
-    left = session.clock.left(1).main
+    assert 0.0 < session.clock.clocks()[1].main < 9.46
+    left = session.clock.clocks()[1].main
     session.send("reg_genmove b")
-    assert session.clock.left(1).main == left
+    assert session.clock.clocks()[1].main == left
     session.send("kata-time_settings fischer 20 3")
     assert session.clock.settings.system is TimeSystem.FISCHER
     session.send("time_left w 7 0")
-    assert session.clock.left(2).main == 7
+    assert session.clock.clocks()[2].main == 7
     session.send("clear_board")
-    assert session.clock.left(2).main == 20
+    assert session.clock.clocks()[2].main == 20
 
 
 def test_reports_during_a_move() -> None:
@@ -413,18 +354,6 @@ def test_a_line_cancels_a_cancellable_search() -> None:
     assert session.send("kata-search_cancellable b") == "= cancelled\n\n"
     assert session.send("kata-search_analyze_cancellable b") == "=\nplay cancelled\n\n"
     assert time.monotonic() - start < 60
-
-
-def test_cgos_json() -> None:
-    session = ScriptedSession()
-    text, move = session.send("cgos-genmove_analyze b").removeprefix("= ").strip().split("\n")
-    data = json.loads(text)
-    assert move == "play E5"
-    assert len(data["ownership"]) == 81
-    assert set(data["ownership"]) == {"f"}
-    assert data["moves"][0]["move"] == "E5"
-    assert not data["moves"][0]["pv"].startswith("E5")
-    assert data["visits"] == 16
 
 
 def test_too_long_a_line() -> None:
@@ -523,7 +452,9 @@ def test_a_finished_game_is_scored_by_its_rules(rules: str, agreed: bool) -> Non
     session.send("play b pass")
     dead = {"chinese": "W+0.5", "japanese": "W+1.5"}.get(rules)
     assert verdict() == ([f"= {dead}", "= C3", "=", "= dead"] if agreed else ["= B+24.5", "=", "= C3", "= alive"])
-    assert f"RE[{dead or 'B+24.5'}]" in session.send("printsgf")
+    text = session.send("printsgf")
+    assert f"RE[{dead or 'B+24.5'}]" in text
+    assert ";W[];B[]" in text.replace("\n", ""), "programs for FF[4] take tt for a point"
 
 
 @pytest.mark.parametrize(
@@ -547,31 +478,6 @@ def test_an_unfinished_game_has_the_searched_score(lead: float, komi: float, rul
     session.send("play b e5")
     assert session.send("final_score").strip() == f"= {answer}"
     assert "RE[" not in session.send("printsgf")
-
-
-def test_only_finished_games_have_stones_in_seki() -> None:
-    session = ScriptedSession(FakePlayer(Options(size=7, rules="japanese", komi=0.5)))
-    position = [
-        f"{'b' if color == BLACK else 'w'} {square(7).vertex(point)}"
-        for color, point in game_of(SEKI_WITHOUT_EYES).stones()
-    ]
-    session.send(f"set_position {' '.join(position)}")
-    assert session.send("final_status_list seki").strip() == "="
-    stone = "C7"
-    assert session.send(f"final_status {stone}").strip() == "= alive"
-    session.send("play b pass")
-    session.send("play w pass")
-    assert stone in session.send("final_status_list seki")
-    assert session.send(f"final_status {stone}").strip() == "= seki"
-
-
-def test_a_finished_game_is_written_with_its_result() -> None:
-    session = ScriptedSession(FakePlayer(Options(size=5, komi=0.5)))
-    for line in ("play b c3", "play w pass", "play b pass"):
-        session.send(line)
-    text = session.send("printsgf")
-    assert "RE[B+24.5]" in text
-    assert ";W[];B[]" in text, "programs for FF[4] take tt for a point"
 
 
 def test_quit_leaves_the_rest() -> None:
@@ -624,25 +530,6 @@ def test_restrictions_that_are_not_met_are_told(words: str, told: str | None, ca
     assert [record.getMessage() for record in caplog.records] == ([told] if told else [])
 
 
-def test_the_network_is_told_as_katago_tells_it() -> None:
-    class Network(FakePlayer):
-        @property
-        def model(self) -> Model:
-            return Model("b18", 14, 32, "fp16")
-
-    session = ScriptedSession(Network(Options(size=9, net="nets/b18.bin.gz")))
-    assert json.loads(session.send("kata-get-models")[1:]) == [
-        {
-            "name": "b18.bin.gz",
-            "internalName": "b18",
-            "maxBatchSize": 32,
-            "usesHumanSLProfile": False,
-            "version": 14,
-            "usingFP16": "true",
-        }
-    ]
-
-
 def test_the_raw_network_is_asked_for_a_color_with_optimism() -> None:
     session = ScriptedSession()
     for line in ("kata-raw-nn 3", "kata-raw-nn w 3", "kata-raw-nn black 3 0.5", "kata-raw-nn 3 1"):
@@ -681,11 +568,78 @@ def test_closed_output_ends_an_analysis() -> None:
     assert not session.fake.is_searching
 
 
-def test_closed_output_ends_the_session() -> None:
-    def write(text: str) -> None:
-        raise OutputClosedError("gone")
+# -- lines and answers as text ---------------------------------------------------------------------------------------
 
-    session = Session(Options(size=9), FakePlayer, write)
-    session.receive(b"name")
-    with pytest.raises(OutputClosedError):
-        session.run()
+
+@looped(
+    ("line", "expected"),
+    [
+        (b"name", Command(None, "name", ())),
+        (b"name\r", Command(None, "name", ())),
+        (b"12 play B D4\r", Command("12", "play", ("B", "D4"))),
+        (b"  007\tPLAY\tb   pass  ", Command("007", "play", ("b", "pass"))),
+        (b"genmove b # think", Command(None, "genmove", ("b",))),
+        (b"3 # nothing", Command("3", "", ())),
+        (b"99999999999999999999 name", Command("99999999999999999999", "name", ())),
+        (b"-1 name", Command(None, "-1", ("name",))),
+        (b"na\x00me\x07", Command(None, "name", ())),
+        (b"loadsgf \xff.sgf", Command(None, "loadsgf", ("\udcff.sgf",))),
+        ("٣ name".encode(), Command(None, "٣", ("name",))),
+        ("play b d4\u00a0x".encode(), Command(None, "play", ("b", "d4\u00a0x"))),
+    ],
+)
+def test_lines(line: bytes, expected: Command) -> None:
+    assert parse_line(line) == expected
+
+
+@pytest.mark.parametrize("line", [b"", b"\r", b"   \t", b"# 12 name", b" # x", b"\x01\x02"])
+def test_lines_without_a_command(line: bytes) -> None:
+    assert parse_line(line) is None
+
+
+@looped(
+    ("number", "text", "ok", "expected"),
+    [
+        (None, "", True, "=\n\n"),
+        ("5", "", True, "=5\n\n"),
+        ("5", "D4", True, "=5 D4\n\n"),
+        (None, "a\n\n\nb\n", True, "= a\nb\n\n"),
+        (None, "\n  A B\n 1 . .", True, "=\n  A B\n 1 . .\n\n"),
+        ("1", "illegal move", False, "?1 illegal move\n\n"),
+        (None, "two\n\nlines", False, "? two; lines\n\n"),
+        (None, "\nx", False, "? x\n\n"),
+    ],
+)
+def test_answers(number: str | None, text: str, ok: bool, expected: str) -> None:
+    assert format_response(number, text, ok) == expected
+
+
+def test_long_errors_are_cut() -> None:
+    assert len(format_response(None, "x" * 10000, ok=False)) < MAX_ERROR + 20
+
+
+def test_bytes_that_are_not_text_come_back_unchanged() -> None:
+    command = parse_line(b"echo \xff\xfe")
+    assert command is not None
+    assert encode(command.text) == b"\xff\xfe"
+
+
+def test_interrupt() -> None:
+    assert is_interrupt(b"# interrupt\r")
+    assert not is_interrupt(b"# interrupted")
+    assert not is_interrupt(b"interrupt")
+
+
+@given(st.binary(max_size=200))
+def test_any_line_can_be_read(line: bytes) -> None:
+    command = parse_line(line)
+    if command is not None:
+        assert command.id is None or command.id.isdigit()
+        encode(format_response(command.id, command.text))
+
+
+@given(st.text(max_size=200), st.booleans())
+def test_an_answer_ends_with_its_only_empty_line(text: str, ok: bool) -> None:
+    answer = format_response("1", text, ok)
+    assert answer.endswith("\n\n")
+    assert answer.index("\n\n") == len(answer) - 2
