@@ -26,9 +26,8 @@ from yomi.bench.flags import (
     positive,
     winrate,
 )
-from yomi.engine.cli.flags import add_old_names
+from yomi.engine.cli.flags import add_old_names, add_options, collect, known_options
 from yomi.engine.cli.games import HELP, game_first, game_in_flags, split_game
-from yomi.engine.cli.loading import add_options, collect, known_options
 from yomi.engine.cli.output import plot_check, print_facts, print_table, say, write_json
 from yomi.engine.cli.parser import CliError, Parser
 from yomi.engine.options import Options

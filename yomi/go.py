@@ -18,11 +18,10 @@ from yomi.engine.options import MAX_KOMI
 from yomi.engine.pictures import rows_of
 from yomi.errors import IllegalMove
 from yomi.library import arguments
-from yomi.library.position import FileRecord, Position, Result, move_text, place_of
+from yomi.library.position import FileRecord, Position, Result, move_text, place_of, with_info
 from yomi.library.values import Names
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
 from yomi.nets.files import write_atomically
-from yomi.settings import OptionError
 
 if TYPE_CHECKING:
     from yomi.engine.pictures import Grid
@@ -71,12 +70,6 @@ class Game(Position[GoGame]):
                 self._raw.place_handicap(points)
             except HandicapError as error:
                 raise IllegalMove(str(error)) from None
-
-    @classmethod
-    def _of(cls, raw: GoGame) -> Game:
-        game = cls.__new__(cls)
-        game._raw = raw
-        return game
 
     @property
     def size(self) -> int:
@@ -194,12 +187,7 @@ class Game(Position[GoGame]):
     def _record(self, comments: Sequence[str], info: Mapping[str, Any]) -> GameRecord:
         expected = "a list of texts"
         texts = [arguments.text("comments", each, expected) for each in arguments.items("comments", comments, expected)]
-        record = record_of(self._raw, texts)
-        for name, value in info.items():
-            if name not in ("black", "white", "result", "date"):
-                raise OptionError(f"{name!r} found, expected black, white, result or date")
-            setattr(record, name, arguments.text(name, value))
-        return record
+        return with_info(record_of(self._raw, texts), info, "black", "white", "result", "date")
 
     # -- to look at ----------------------------------------------------------------------------------------------------
 
@@ -249,10 +237,6 @@ class Game(Position[GoGame]):
             return None if grid is None else rows_of(grid, board.width, board.height, name)
         except (TypeError, ValueError):
             raise arguments.wrong(name, grid, f"{board.height} rows of {board.width} numbers") from None
-
-    def _repr_svg_(self) -> str:
-        """Return the board as SVG, for notebooks."""
-        return self.svg()
 
 
 class Record(FileRecord[GameRecord]):
@@ -314,8 +298,7 @@ def parse(text: str | bytes) -> list[Record]:
     Raises:
         Error: the text has no game.
     """
-    if not isinstance(text, str | bytes):
-        raise arguments.wrong("text", text, "text or bytes")
+    text = arguments.text_or_bytes("text", text)
     found = list(each_record(text.encode() if isinstance(text, str) else text))
     records = [Record(record) for record in found if isinstance(record, GameRecord)]
     if not records:

@@ -17,11 +17,10 @@ from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
 from yomi.errors import IllegalMove
 from yomi.library import arguments
-from yomi.library.position import FileRecord, Position, Result, move_text, place_of
+from yomi.library.position import FileRecord, Position, Result, move_text, place_of, with_info
 from yomi.library.values import Names
 from yomi.native.shogi.planes import policy_index
 from yomi.nets.files import write_atomically
-from yomi.settings import OptionError
 
 __all__ = ["Game", "Record", "parse", "read"]
 
@@ -50,12 +49,6 @@ class Game(Position[ShogiGame]):
         initial = STARTPOS if sfen == START_WORD else arguments.text("sfen", sfen, "a position as SFEN")
         rule = arguments.text("entering_king", entering_king)
         self._raw = ShogiGame(initial, entering_king=rule, max_moves=arguments.whole("max_moves", max_moves, 0, 65535))
-
-    @classmethod
-    def _of(cls, raw: ShogiGame) -> Game:
-        game = cls.__new__(cls)
-        game._raw = raw
-        return game
 
     @property
     def sfen(self) -> str:
@@ -131,12 +124,7 @@ class Game(Position[ShogiGame]):
         write_atomically(file, to_bytes([self._record(info)], file.suffix))
 
     def _record(self, info: Mapping[str, str]) -> GameRecord:
-        record = record_of(self._raw)
-        for name, text in info.items():
-            if name not in ("black", "white", "ending"):
-                raise OptionError(f"{name!r} found, expected black, white or ending")
-            setattr(record, name, arguments.text(name, text))
-        return record
+        return with_info(record_of(self._raw), info, "black", "white", "ending")
 
     # -- to look at ----------------------------------------------------------------------------------------------------
 
@@ -152,10 +140,6 @@ class Game(Position[ShogiGame]):
         return shogi_board(
             placement.board, placement.hands, last=squares, side_to_move=self.side_to_move, bottom=bottom
         )
-
-    def _repr_svg_(self) -> str:
-        """Return the board as SVG, for notebooks."""
-        return self.svg()
 
 
 def relabelled(games: Sequence[ShogiGame], policy: NDArray[np.float32], form: int) -> NDArray[np.float32]:
@@ -225,6 +209,4 @@ def parse(text: str | bytes) -> list[Record]:
     Raises:
         Error: the text cannot be read.
     """
-    if not isinstance(text, str | bytes):
-        raise arguments.wrong("text", text, "text or bytes")
-    return [Record(record) for record in read_records(text)]
+    return [Record(record) for record in read_records(arguments.text_or_bytes("text", text))]

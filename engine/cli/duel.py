@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from yomi.engine.cli.flags import add_cluster, add_settings, asked_cluster, settings_of
+from yomi.engine.cli.flags import (
+    add_cluster,
+    add_options,
+    add_settings,
+    asked_cluster,
+    check,
+    collect,
+    known_options,
+    settings_of,
+)
 from yomi.engine.cli.games import add_children, add_games
-from yomi.engine.cli.loading import add_options, check, collect, known_options
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.matches.settings import (
@@ -27,7 +36,6 @@ from yomi.settings import OptionError, did_you_mean, rows_of
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
-    from yomi.engine.options import Options
 
 COMMAND = "duel"
 USAGE = "yomi duel GAME [options] [--first OPTION=VALUE,...] [--second OPTION=VALUE,...]"
@@ -76,10 +84,14 @@ def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]
     return changes
 
 
-def _players(args: argparse.Namespace, game: Game[Any, Any], kind: type[SideBySideSettings]) -> tuple[Options, Options]:
-    """Return the options of each player."""
+def _play(args: argparse.Namespace, kind: type[SideBySideSettings], work: Callable[..., object]) -> int:
+    """Read the settings and the options of both players, play, and print the report.
+
+    `work` plays: it gets the game, the players and the settings; by name the cluster and the words of the command line.
+    """
     from yomi.engine.matches.compare import duel_players
 
+    game, settings = GAMES[args.game], settings_of(kind, args)
     first, second = (read_changes(getattr(args, side, ""), f"--{side}", game) for side in ("first", "second"))
     own = argparse.Namespace(
         **{name: value for name, value in vars(args).items() if name not in rows_of(cast(Any, kind))}
@@ -89,23 +101,23 @@ def _players(args: argparse.Namespace, game: Game[Any, Any], kind: type[SideBySi
     players = duel_players(game, options, known_options(own, game), first, second)
     for player in players:
         check(player, game)
-    return players
+    cluster = asked_cluster(args, settings.processes)
+    try:
+        with ended_by_a_signal():
+            report = work(game, players, settings, cluster=cluster, words=args.command_words)
+    except ValueError as error:
+        raise CliError(str(error)) from None
+    echo(str(report))
+    return 0
 
 
 def run(args: argparse.Namespace) -> int:
     from yomi.engine.matches.compare import duel
 
-    game, settings = GAMES[args.game], settings_of(DuelSettings, args)
-    players = _players(args, game, DuelSettings)
     names = args.first or "the flags", args.second or "the flags"
-    cluster = asked_cluster(args, settings.processes)
-    try:
-        with ended_by_a_signal():
-            report = duel(game, players, settings, names, say, cluster=cluster, words=args.command_words)
-    except ValueError as error:
-        raise CliError(str(error)) from None
-    echo(str(report))
-    return 0
+    return _play(
+        args, DuelSettings, lambda game, players, settings, **run: duel(game, players, settings, names, say, **run)
+    )
 
 
 # -- yomi tune ---------------------------------------------------------------------------------------------------------
@@ -138,17 +150,10 @@ def _run_tune(args: argparse.Namespace) -> int:
     if args.game == "status":
         echo(status(args.folder))
         return 0
-    game, settings = GAMES[args.game], settings_of(TuneSettings, args)
-    ranges = dict(read_range(game, *words) for words in args.parameter)
-    players = _players(args, game, TuneSettings)
-    cluster = asked_cluster(args, settings.processes)
-    try:
-        with ended_by_a_signal():
-            report = tune(game, players, ranges, settings, say, cluster=cluster, words=args.command_words)
-    except ValueError as error:
-        raise CliError(str(error)) from None
-    echo(str(report))
-    return 0
+    ranges = dict(read_range(GAMES[args.game], *words) for words in args.parameter)
+    return _play(
+        args, TuneSettings, lambda game, players, settings, **run: tune(game, players, ranges, settings, say, **run)
+    )
 
 
 TUNE = Command(TUNE_USAGE, TUNE_EPILOG, _add_tune, _run_tune)

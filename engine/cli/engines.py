@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from yomi.engine.cli.flags import add_old_names
-from yomi.engine.cli.loading import (
+from yomi.engine.cli.flags import (
+    add_old_names,
     add_options,
     check_limited,
     collect,

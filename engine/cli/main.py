@@ -60,6 +60,8 @@ GROUPS = {
 }
 ALIASES = {"analyze": "review", "analyse": "review"}
 OBJECTS = {
+    "selfplay": "play:SELFPLAY_COMMAND",
+    "learn": "train:LEARN",
     "rate": "match:RATE",
     "tune": "duel:TUNE",
     "status": "merge:STATUS",

@@ -1,26 +1,36 @@
-"""`yomi play`: a game against the engine in the terminal. The game itself is in yomi.engine.terminal."""
+"""`yomi play`: a game against the engine in the terminal. `yomi selfplay`: records of games against itself."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli.flags import add_settings, settings_of
+from yomi.engine.cli.flags import (
+    add_options,
+    add_settings,
+    check_limited,
+    collect,
+    settings_of,
+    visits_without_limit,
+)
 from yomi.engine.cli.games import add_games, ending_fault
-from yomi.engine.cli.loading import add_options, collect
-from yomi.engine.cli.output import say, set_up_logs
-from yomi.engine.cli.parser import CliError
-from yomi.engine.color import BLACK, WHITE
+from yomi.engine.cli.output import echo, say, set_up_logs
+from yomi.engine.cli.parser import CliError, Command
+from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.levels import FULL, describe_level, level_settings
 from yomi.engine.options import TABLE, Options
 from yomi.engine.registry import GAMES
 from yomi.engine.screen import is_interactive
+from yomi.engine.selfplay import COMMAND as SELFPLAY
+from yomi.engine.selfplay import DEFAULTS, VISITS, SelfplaySettings, open_series
 from yomi.engine.signals import ended_by_a_signal
 from yomi.engine.terminal import ENGINE, YOU, Terminal
-from yomi.language import tr
+from yomi.language import counted, tr
 from yomi.nets.files import check_file
 
 if TYPE_CHECKING:
@@ -126,3 +136,63 @@ def run(args: argparse.Namespace) -> int:
     finally:
         played.player.close()
     return 0 if terminal.is_kept else NOT_SAVED
+
+
+# -- yomi selfplay ----------------------------------------------------------------------------------------------------
+
+SELFPLAY_USAGE = "yomi selfplay GAME [options]"
+SELFPLAY_EPILOG = """\
+examples:
+  yomi selfplay go --games 100 --size 9 --net b6c96.bin.gz --visits 200 --out games
+  yomi selfplay shogi --games 100 --net model.onnx --format csa hcpe
+"""
+
+
+def _add_selfplay(parser: argparse.ArgumentParser) -> None:
+    for game, child in add_games(parser, SELFPLAY, "Let the engine play {} against itself and write game records"):
+        add_settings(child, SelfplaySettings)
+        add_settings(child, game.settings_kind(SELFPLAY))
+        shown = {**DEFAULTS, **game.defaults.get(SELFPLAY, {}), "visits": VISITS}
+        add_options(child, game, leave_out=("ponder", "stochastic_ponder", "lag", "level"), defaults=shown)
+
+
+def _run_selfplay(args: argparse.Namespace) -> int:
+    from yomi.engine.cli.bars import Bar
+
+    game, settings = GAMES[args.game], settings_of(SelfplaySettings, args)
+    limit = visits_without_limit(args, VISITS, game)
+    options = collect(args, game, **{**DEFAULTS, **game.defaults.get(SELFPLAY, {}), **limit})
+    check_limited(options, game)
+    set_up_logs(options)
+    series = open_series(game, settings, settings_of(game.settings_kind(SELFPLAY), args), options, say)
+    start = time.perf_counter()
+    winners, moves = Counter[int](), 0
+    try:
+        with ended_by_a_signal():
+            for number in Bar(range(settings.games), unit="game", file=sys.stderr):
+                played = series.play(number)
+                winners[played.ended.winner] += 1
+                moves += len(played.game.moves)
+    finally:  # the summary comes even after Ctrl-C
+        series.close()
+        seconds, games = time.perf_counter() - start, winners.total()
+        echo(
+            counted(
+                "{n} game in {seconds} s: Black won {black}, White {white}, drawn {drawn}; {moves} moves a game,"
+                " {speed} moves/s; records in {folder}",
+                "{n} games in {seconds} s: Black won {black}, White {white}, drawn {drawn}; {moves} moves a game,"
+                " {speed} moves/s; records in {folder}",
+                games,
+                seconds=f"{seconds:.1f}",
+                black=winners[BLACK],
+                white=winners[WHITE],
+                drawn=winners[DRAW],
+                moves=f"{moves / max(games, 1):.1f}",
+                speed=f"{moves / seconds:.1f}",
+                folder=settings.out,
+            )
+        )
+    return 0
+
+
+SELFPLAY_COMMAND = Command(SELFPLAY_USAGE, SELFPLAY_EPILOG, _add_selfplay, _run_selfplay)

@@ -10,13 +10,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli.flags import add_cluster, add_task, add_value, asked_cluster, type_of
-from yomi.engine.cli.loading import (
+from yomi.engine.cli.flags import (
+    add_cluster,
     add_options,
+    add_task,
+    add_value,
+    asked_cluster,
     check_limited,
     collect,
     file_values,
     is_given,
+    type_of,
     visits_without_limit,
 )
 from yomi.engine.cli.output import echo, plot_check, say, set_up_logs
@@ -29,16 +33,18 @@ from yomi.engine.mistakes import DEFAULT, Thresholds, shown_class
 from yomi.engine.options import NOT_FOR_ANALYSIS
 from yomi.engine.records import report_notes
 from yomi.engine.registry import GAMES
-from yomi.engine.reviews.files import Job, Output, find_jobs
 from yomi.engine.reviews.progress import ReviewJournal
 from yomi.engine.reviews.run import (
     COMMAND,
     DEFAULT_NODES,
     DEFAULT_VISITS,
     RECORD_ERRORS,
+    Job,
+    Output,
     ReviewedGame,
     Reviewers,
     ReviewSettings,
+    find_jobs,
 )
 from yomi.engine.reviews.scans import FIRST, FULL, KnownPositions, Progress, parse_first_pass
 from yomi.engine.signals import ended_by_a_signal

@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli.flags import add_value
-from yomi.engine.cli.loading import check, user_values
+from yomi.engine.cli.flags import add_value, check, user_values
 from yomi.engine.cli.output import say, set_up_logs
 from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.evaluators.base import EvaluatorError

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from yomi.engine.cli.loading import user_config
+from yomi.engine.cli.flags import user_config
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, Command, add_actions
 from yomi.engine.options import TABLE, read_tables

@@ -1,4 +1,4 @@
-"""`yomi train CONFIG`: training. `yomi train test NET DATA`: the errors of a network on held-out positions."""
+"""`yomi train`: training by a configuration, and errors of networks. `yomi learn`: a game from nothing."""
 
 from __future__ import annotations
 
@@ -7,19 +7,36 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from yomi import __version__
-from yomi.engine.cli.flags import add_value
-from yomi.engine.cli.parser import CliError
+from yomi.engine.cli.flags import (
+    add_cluster,
+    add_options,
+    add_settings,
+    add_value,
+    collect,
+    given_settings,
+    known_options,
+    settings_of,
+)
+from yomi.engine.cli.games import add_children, add_games
+from yomi.engine.cli.output import echo, say, set_up_logs
+from yomi.engine.cli.parser import CliError, Command
+from yomi.engine.clusters.jobs import ClusterSettings
 from yomi.engine.default_network import named_file
+from yomi.engine.learning.run import BOARD, COMMAND, RunSettings, learn
+from yomi.engine.learning.settings import LearnSettings, learn_settings
 from yomi.engine.machine import start_facts
+from yomi.engine.options import TABLE
 from yomi.engine.registry import GAMES, find_encoder
 from yomi.engine.signals import stopped_by_a_signal
 from yomi.nets.files import append_object, check_folder
 from yomi.nets.installation import require_package
 from yomi.nets.user_files import ACCEPT, content_of, is_in_file, keep_files
+from yomi.settings import rows_of
 
 if TYPE_CHECKING:
     from yomi.nets.training.loop import Trainer
@@ -158,3 +175,73 @@ def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
     print(f"{'positions':40} {table.positions:>10,}")
     for name, value in table.values().items():
         print(f"{NAMES[name]:40} {value:10.4f}")
+
+
+# -- yomi learn -------------------------------------------------------------------------------------------------------
+
+STATUS = "status"
+RUNS_PAGE = "learn-runs.html"
+LEARN_USAGE = "yomi learn GAME [options] | status FOLDER ..."
+LEARN_EPILOG = """\
+examples:
+  yomi learn go --size 5 --hours 2         from nothing, in the folder learn-go
+  yomi learn go --size 5                   continue the run
+  yomi learn status learn-go               show the status; FOLDER/status.html shows more
+  yomi learn status learn-go other-run     compare runs; learn-runs.html lays their graphs over each other
+  yomi learn shogi --hours 24              shogi, in the folder learn-shogi
+  yomi learn go --size 9 --anchor "gnugo --mode gtp" --until gnugo 0.5     until it wins half its points
+
+Learning needs PyTorch; yomi doctor shows how to install it. docs/LEARNING.md explains every setting.
+"""
+# Prefix of settings among the arguments, since some have the names of options.
+PREFIX = "learning_"
+
+
+def _add_learn(parser: argparse.ArgumentParser) -> None:
+    children = add_children(parser, COMMAND, "GAME | status", "games, and the status of a run")
+    usage = "yomi learn status FOLDER [FOLDER ...] [--page FILE]"
+    status = children.add_parser(STATUS, help="show the status of a run, or compare runs", usage=usage)
+    status.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="folder of a run")
+    text = f"write the page of several runs to FILE (default: {RUNS_PAGE})"
+    status.add_argument("--page", type=Path, metavar="FILE", help=text)
+    for game, child in add_games(parser, COMMAND, "Learn {} from nothing by self-play", children):
+        add_settings(child, RunSettings, leave_out=rows_of(ClusterSettings))
+        add_cluster(child)
+        add_settings(child, game.settings_kind(COMMAND))
+        add_options(child, game, leave_out=set(TABLE) - set(BOARD), defaults=game.defaults.get(COMMAND, {}))
+        add_settings(child, LearnSettings, prefix=PREFIX, group="learning")
+
+
+def _run_learn(args: argparse.Namespace) -> int:
+    if args.game == STATUS:
+        return _show_status(args.folders, args.page)
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    game = GAMES[args.game]
+    options = collect(args, game, **game.defaults.get(COMMAND, {}))
+    set_up_logs(options)
+    settings = learn_settings(given_settings(LearnSettings, args, PREFIX))
+    own = settings_of(game.settings_kind(COMMAND), args)
+    named = known_options(args, game)
+    return learn(game, settings_of(RunSettings, args), settings, own, options, say, named=named)
+
+
+def _show_status(folders: Sequence[Path], page: Path | None) -> int:
+    from yomi.engine.learning.page import comparison_text, short_names, status_text, write_comparison, write_page
+    from yomi.engine.learning.store import Store
+
+    for folder in folders:
+        if not (folder / Store.SETTINGS).exists():
+            raise CliError(f"{folder}: found no run, expected a folder of yomi learn")
+    for folder in folders:
+        echo(status_text(folder) if len(folders) == 1 else f"{folder}\n{status_text(folder)}")
+        write_page(folder)
+    if len(folders) > 1:
+        echo(comparison_text(folders, short_names(folders)))
+    if len(folders) > 1 or page is not None:
+        page = page or Path(RUNS_PAGE)
+        write_comparison(folders, page)
+        echo(f"{page} shows the runs together")
+    return 0
+
+
+LEARN = Command(LEARN_USAGE, LEARN_EPILOG, _add_learn, _run_learn)

@@ -21,8 +21,7 @@ from yomi.engine.clusters.jobs import (
 )
 from yomi.engine.clusters.units import UnitPool, UnitWorker
 from yomi.engine.options import Options
-from yomi.engine.reviews.files import Job, Output
-from yomi.engine.reviews.run import RECORD_ERRORS, ReviewedGame, Reviewers, ReviewSettings
+from yomi.engine.reviews.run import RECORD_ERRORS, Job, Output, ReviewedGame, Reviewers, ReviewSettings
 from yomi.engine.reviews.scans import Progress
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import append_object, complete_lines, copy_file, source_digest, write_atomically

@@ -12,7 +12,7 @@ HELP = """
     yomi.errors yomi.language
 """
 ENGINE = f"""{HELP}
-    yomi.children yomi.engine.cli.flags yomi.engine.cli.engines yomi.engine.cli.loading yomi.engine.cli.output
+    yomi.children yomi.engine.cli.flags yomi.engine.cli.engines yomi.engine.cli.output
     yomi.engine.cli.parser
     yomi.engine.default_network yomi.engine.game yomi.engine.levels yomi.engine.machine
     yomi.engine.options yomi.engine.protocols.session yomi.engine.records yomi.engine.screen

@@ -19,13 +19,6 @@ from yomi.engine.options import rows_for
 from yomi.engine.registry import GAMES
 
 
-def test_help_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    text = capsys.readouterr().out
-    assert all(name in text for name in COMMANDS)
-    assert "yomi doctor" in text
-
-
 @looped("name", [name for name in COMMANDS if name != BENCH])
 def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -54,35 +47,19 @@ def test_help_names_what_is_there(name: str, text: str, capsys: pytest.CaptureFi
     assert all((Path(nets.__path__[0]).parent / path).exists() for path in re.findall(r"nets/[a-z/]+(?:\.py)?", text))
 
 
-PARSERS = [
-    *COMMANDS,
-    *(f"{command} {game.name}" for game in GAMES.values() for command in game.commands),
-    *(f"net {action}" for action in ("info", "import", "compress", "join", "calibrate")),
-    *(f"dataset {action}" for action in ("make", "vary", "check", "describe", "convert", "openings")),
-    *(f"bench {name}" for name in ("nps", "evaluator", "levels", "people", "choices", "precision", "gpu", "mate")),
-]
-
-
-@looped("words", PARSERS)
-def test_short_help_is_one_screen(
-    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    text = help_of(f"{words} -h", capsys)
-    assert sum(max(1, -(-len(line) // 80)) for line in text.splitlines()) <= 40
-    assert help_of(f"help {words}", capsys) == help_of(f"{words} --help", capsys) == text
-    full = help_of(f"{words} --help-all", capsys)
-    assert text == full or "--help-all" in text.splitlines()[-1]
-    assert set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)) <= set(re.findall(r"--[a-z-]+", full))
-
-
-def test_the_short_help_of_every_action_is_one_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_help_is_one_screen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     parsers = children_of("yomi", build((), with_all=True))
     assert len(parsers) > 60
-    for name, parser in parsers.items():
-        lines = sum(max(1, -(-len(line) // 80)) for line in short_help(parser).splitlines())
-        assert lines <= 40, name
+    for words, parser in parsers.items():
+        text, full = short_help(parser), parser.format_help()
+        assert sum(max(1, -(-len(line) // 80)) for line in text.splitlines()) <= 40, words
+        assert text == full or "--help-all" in text.splitlines()[-1], words
+        assert set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)) <= set(re.findall(r"--[a-z-]+", full)), words
+    for words in ("gtp", "play go", "net info", "bench nps"):
+        text = short_help(parsers[f"yomi {words}"])
+        assert help_of(f"{words} -h", capsys) == help_of(f"help {words}", capsys) == text
+        assert help_of(f"{words} --help-all", capsys) == parsers[f"yomi {words}"].format_help()
 
 
 def children_of(name: str, parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

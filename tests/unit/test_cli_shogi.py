@@ -150,9 +150,6 @@ def test_play_from_the_command_line(
     [
         ("play shogi --sfen nonsense", "--sfen: SFEN of 1 fields"),
         ("play shogi --handicap 2", "--handicap 2: expected one of 香落ち (lance)"),
-        ("play shogi --size 9", "unrecognized arguments"),
-        ("play shogi --color green", "--color: invalid choice"),
-        ("play shogi --net no/such/file", "no such file"),
         ("selfplay shogi --games 0", "--games: expected an integer of at least 1"),
         ("selfplay shogi --format pgn", "--format: expected one of csa, kif, usi, hcpe, hcpe3, found 'pgn'"),
         ("selfplay shogi --openings no/such/file", "--openings cannot read no/such/file"),
@@ -177,19 +174,6 @@ def test_a_player_that_cannot_be_made(
     monkeypatch.chdir(tmp_path)
     for command in ("play", "selfplay"):
         assert "device cuda: not here" in error_of(capsys, command, "shogi")
-
-
-@pytest.mark.parametrize("command", ["play", "selfplay"])
-@pytest.mark.parametrize("game", ["go", "shogi"])
-def test_help_of_each_game(command: str, game: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([command, game, "--help-all"])
-    assert ended.value.code == 0
-    text = capsys.readouterr().out
-    assert f"usage: yomi {command} {game} [options]" in text
-    assert "examples:" in text
-    assert ("--komi" in text) == (game == "go")
-    assert ("--entering-king" in text) == (game == "shogi")
 
 
 def test_selfplay(tmp_path: Path, fake: list[FakeShogiPlayer], capsys: pytest.CaptureFixture[str]) -> None:

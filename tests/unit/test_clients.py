@@ -137,45 +137,30 @@ def test_moves_of_gtp(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plain.genmove("W", clock).evaluation is None
 
 
-@pytest.mark.parametrize(
-    ("known", "told"),
-    [
-        ("", ["21 0", "12 0", "10 0", "5 0", "5 1"]),
-        ("kgs-time_settings", ["11 0", "2 0", "5 3", "5 2", "5 1"]),
-    ],
-)
-def test_the_time_left_is_told_in_the_terms_of_the_settings(
-    monkeypatch: pytest.MonkeyPatch, known: str, told: list[str]
-) -> None:
-    """Engines that do not know periods are told of main time and one stone in the last period."""
-    limits = EngineLimits(main=11, byoyomi=5, periods=3)
-    client, process = gtp(monkeypatch, f"{BASIC} {known}", limits, genmove="= D4")
-    clock = Clock.full(limits.clock())
-    for seconds in (9, 2, 5, 5, 1):
-        client.genmove("B", clock)
-        clock = clock.after(seconds)
-    assert [line for line in process.sent if line.startswith("time_left")] == [f"time_left B {text}" for text in told]
+PERIODS = EngineLimits(main=11, byoyomi=5, periods=3)
 
 
 @pytest.mark.parametrize(
-    ("limits", "known", "told"),
+    ("limits", "known", "seconds", "told"),
     [
-        (EngineLimits(main=1.5, byoyomi=5, periods=3), "kgs-time_settings", ["1 0", "5 3"]),
-        (EngineLimits(main=1.5, byoyomi=5), "", ["1 0", "5 1"]),
-        (EngineLimits(main=1.5, byoyomi=5, stones=4), "", ["1 0", "5 4"]),
-        (EngineLimits(main=1.5, byoyomi=5, stones=4), KATA, ["1.500 0", "0.500 0"]),
-        (EngineLimits(main=1.0004, byoyomi=5), KATA, ["1.000 0", "5.000 1"]),
-        (EngineLimits(main=1.5), "", ["1 0", "0 0"]),
+        (PERIODS, "", (9, 2, 5, 5, 1), ["21 0", "12 0", "10 0", "5 0", "5 1"]),  # periods are main time and one stone
+        (PERIODS, "kgs-time_settings", (9, 2, 5, 5, 1), ["11 0", "2 0", "5 3", "5 2", "5 1"]),
+        (EngineLimits(main=1.5, byoyomi=5, periods=3), "kgs-time_settings", (1, 0.1), ["1 0", "5 3"]),
+        (EngineLimits(main=1.5, byoyomi=5), "", (1, 0.1), ["1 0", "5 1"]),
+        (EngineLimits(main=1.5, byoyomi=5, stones=4), "", (1, 0.1), ["1 0", "5 4"]),
+        (EngineLimits(main=1.5, byoyomi=5, stones=4), KATA, (1, 0.1), ["1.500 0", "0.500 0"]),
+        (EngineLimits(main=1.0004, byoyomi=5), KATA, (1, 0.1), ["1.000 0", "5.000 1"]),
+        (EngineLimits(main=1.5), "", (1, 0.1), ["1 0", "0 0"]),
     ],
 )
-def test_what_is_left_of_main_time_is_never_told_as_none_before_a_period(
-    monkeypatch: pytest.MonkeyPatch, limits: EngineLimits, known: str, told: list[str]
+def test_the_time_left_is_never_told_as_none_before_a_period(
+    monkeypatch: pytest.MonkeyPatch, limits: EngineLimits, known: str, seconds: tuple[float, ...], told: list[str]
 ) -> None:
     client, process = gtp(monkeypatch, f"{BASIC} {known}", limits, genmove="= D4", kata_genmove_analyze="=\nplay D4")
     clock = Clock.full(limits.clock())
-    for seconds in (1, 0.1):
+    for spent in seconds:
         client.genmove("B", clock)
-        clock = clock.after(seconds)
+        clock = clock.after(spent)
     assert [line for line in process.sent if line.startswith("time_left")] == [f"time_left B {text}" for text in told]
 
 

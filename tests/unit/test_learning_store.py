@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from yomi.engine.cli import learn
+from yomi.engine.cli import train
 from yomi.engine.cli.flags import given_settings, settings_of
 from yomi.engine.cli.main import build
 from yomi.engine.color import BLACK
@@ -572,11 +572,11 @@ def test_a_run_of_which_a_file_has_changed_is_refused(
 
     def begin(*more: str) -> None:
         args = build(words).parse_args([*words, *more])
-        settings = learn_settings(given_settings(LearnSettings, args, learn.PREFIX))
+        settings = learn_settings(given_settings(LearnSettings, args, train.PREFIX))
         total = load_object(f"{mine}:made") if use == "loss" else None
         asked = settings_of(RunSettings, args)
         tables = run._read_tables(None if asked.network is None else Path(asked.network), "go", [])
-        game, options = GAMES["go"], learn.collect(args, GAMES["go"])
+        game, options = GAMES["go"], train.collect(args, GAMES["go"])
         run._make_loop(asked, game, options, settings, tables, [], print, total, lambda figures: None).store.close()
 
     begin()

@@ -193,7 +193,7 @@ def test_a_match_without_two_players_starts_nothing(
     players: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
-    monkeypatch.setattr("yomi.library.matches.play_match", lambda *arguments: started.append(arguments))
+    monkeypatch.setattr("yomi.library.commands.play_match", lambda *arguments: started.append(arguments))
     assert_wrong(
         lambda: yomi.match(players, game="go", size=5, out=tmp_path / "m"), "expected a list of at least two players"
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.looping import looped
 from tests.reference import options_page
-from yomi.engine.cli.loading import add_options, check_limited, collect, known_options, visits_without_limit
+from yomi.engine.cli.flags import add_options, check_limited, collect, known_options, visits_without_limit
 from yomi.engine.cli.main import main
 from yomi.engine.cli.parser import CliError
 from yomi.engine.default_network import network_file

@@ -351,11 +351,13 @@ def test_a_board_in_place() -> None:
 class Critic(FakePlayer):
     """Thinks little of every move of the user."""
 
+    opinion: dict[str, float] = {"winrate": 0.2, "score_lead": -2.0}  # noqa: RUF012
+
     def decide(self, request: Request[GoGame]) -> Decision:
         decision = super().decide(request)
         if request.allow is None:
             return decision
-        return dataclasses.replace(decision, report=dataclasses.replace(decision.report, winrate=0.2, score_lead=-2.0))
+        return dataclasses.replace(decision, report=dataclasses.replace(decision.report, **self.opinion))
 
 
 @pytest.mark.parametrize(("answer", "moves"), [("y", 0), ("", 0), ("what?", 0), ("no", 2)])
@@ -373,17 +375,10 @@ def test_a_blunder_may_be_taken_back(answer: str, moves: int) -> None:
 
 
 def test_points_warn_of_a_blunder_in_a_won_game() -> None:
-    class Winner(FakePlayer):
-        def decide(self, request: Request[GoGame]) -> Decision:
-            decision = super().decide(request)
-            if request.allow is None:
-                return decision
-            return dataclasses.replace(
-                decision, report=dataclasses.replace(decision.report, winrate=0.49, score_lead=-5.0)
-            )
-
     shown: list[str] = []
-    game = GoTerminalGame(Winner(Options(size=5, visits=4)), new_game(Options(size=5)))
+    critic = Critic(Options(size=5, visits=4))
+    critic.opinion = {"winrate": 0.49, "score_lead": -5.0}
+    game = GoTerminalGame(critic, new_game(Options(size=5)))
     Terminal(game, 1, Interrupted("B2", "no", "quit"), shown.append, warns=True).run()
     assert "B2 may lose 1% of the winrate and 6.5 points." in shown
 

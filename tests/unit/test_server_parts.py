@@ -9,9 +9,6 @@ import logging
 import os
 import random
 import re
-import socket
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -27,10 +24,7 @@ from yomi.engine.servers.connection import (
     Backoff,
     Connection,
     ConnectionLostError,
-    Done,
     Lag,
-    Mailbox,
-    Worker,
 )
 from yomi.engine.servers.game import RecordFile
 from yomi.engine.servers.runner import Reporter
@@ -370,48 +364,16 @@ def test_a_program_without_stderr(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (tmp_path / "events").read_text().count("\n") == 1
 
 
-def test_a_worker_tells_of_results_and_errors() -> None:
-    done: list[Done] = []
-    worker = Worker(done.append, "test")
-    worker.submit("a", lambda: 3)
-    worker.submit("b", lambda: 1 // 0)
-    assert worker.close(300.0)
-    assert (done[0].tag, done[0].result) == ("a", 3)
-    assert isinstance(done[1].error, ZeroDivisionError)
-
-
-def test_a_mailbox_wakes_the_loop_up() -> None:
-    mailbox = Mailbox()
-    begin = time.monotonic()
-    threading.Timer(0.05, mailbox.post, ["finish"]).start()
-    assert not mailbox.wait(None, 600.0)
-    assert time.monotonic() - begin < 300.0
-    assert mailbox.take() == "finish"
-    assert mailbox.take() is None
-    mailbox.close()
-
-
-def test_a_connection_carries_lines() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        connection = Connection.open("127.0.0.1", server.getsockname()[1])
-        link, _ = server.accept()
-        link.sendall(b"one\ntw")
-        mailbox = Mailbox()
-        assert mailbox.wait(connection, 5.0)
-        assert [line.text for line in connection.read()] == ["one"]
-        connection.send("three")
-        assert link.recv(100) == b"three\n"
-        link.close()
-        assert mailbox.wait(connection, 5.0)
-        with pytest.raises(ConnectionLostError, match="the server has closed the connection"):
-            connection.read()
-        connection.close()
-        mailbox.close()
-    with pytest.raises(ConnectionLostError, match=r"cannot connect to 127\.0\.0\.1:1: Connection refused"):
-        Connection.open("127.0.0.1", 1)
-    for host in ("yss-aya..com", "a" * 70 + ".com"):
-        with pytest.raises(ConnectionLostError, match=re.escape(f"{host}:1: this is no name of a host")):
-            Connection.open(host, 1)
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ("127.0.0.1", "Connection refused"),
+        *((host, "this is no name of a host") for host in ("a..com", "a" * 70 + ".com")),
+    ],
+)
+def test_a_server_that_cannot_be_reached(host: str, why: str) -> None:
+    with pytest.raises(ConnectionLostError, match=re.escape(f"cannot connect to {host}:1: {why}")):
+        Connection.open(host, 1)
 
 
 def test_names_from_servers_cannot_control_the_terminal() -> None:

@@ -58,6 +58,13 @@ def text(name: str, value: Any, expected: str = "text") -> str:
     return value
 
 
+def text_or_bytes(name: str, value: Any) -> str | bytes:
+    """Return a text or bytes, or raise OptionError."""
+    if not isinstance(value, str | bytes):
+        raise wrong(name, value, "text or bytes")
+    return value
+
+
 def path(name: str, value: Any) -> Path:
     """Return a path, or raise OptionError."""
     if not isinstance(value, str | os.PathLike):

@@ -1,17 +1,32 @@
-"""Self-play, learning and data sets: the work of the commands, with their defaults.
-
-The laboratory (matches, learning, data sets) is imported when it is used.
-"""
+"""Matches, ratings, self-play, learning and data sets: the work of the commands, with their defaults."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
+from yomi.engine.clients.spec import spec_table
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.matches.compare import DuelReport, duel_players
+from yomi.engine.matches.compare import duel as play_duel
+from yomi.engine.matches.match import match as play_match
+from yomi.engine.matches.report import MatchReport, report
+from yomi.engine.matches.results import GameResult, MatchError, read_results
+from yomi.engine.matches.settings import (
+    BOARD,
+    DuelSettings,
+    MatchSettings,
+    SideBySideSettings,
+    TuneSettings,
+    duel_defaults,
+    player_options,
+)
+from yomi.engine.matches.tuning import TuneReport, read_range
+from yomi.engine.matches.tuning import tune as play_tuning
 from yomi.engine.options import Options, rows_for
 from yomi.engine.registry import GAMES
 from yomi.library import arguments
@@ -20,9 +35,13 @@ from yomi.library.arguments import Progress, no_progress, plain
 from yomi.library.position import Position, Result
 from yomi.settings import OptionError, make_settings
 
+S = TypeVar("S", bound=SideBySideSettings)
 Value: TypeAlias = bool | int | float | str | PathLike[str] | Sequence[Any] | None
 Loss: TypeAlias = Callable[[dict[str, Any], Any, dict[str, Any], Any], Any]
 """Returns the loss to minimize, a tensor: see `learn`."""
+Player: TypeAlias = str | Mapping[str, Any]
+"""A player of a match: "yomi", "yomi:visits=100,net=FILE", the command line of an engine, or a table with `engine`,
+`name`, limits and the other settings of [[players]] in the TOML file of `yomi match`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,6 +195,172 @@ def dataset(
             files = [arguments.path("records", path) for path in arguments.items("records", paths, "a list of paths")]
             descriptor.make_dataset(files, folder, made, ShardWork(command), progress)
     return folder
+
+
+def match(
+    players: Sequence[Player],
+    *,
+    game: str | None = None,
+    out: str | PathLike[str] = "match",
+    progress: Progress = no_progress,
+    **settings: Value,
+) -> list[GameResult]:
+    """Play a match between engines, as `yomi match` does, and return its games.
+
+    The folder holds journal and records. A match that was interrupted continues when it is started again with the same
+    arguments.
+
+    Args:
+        players: two or more.
+        game: go or shogi; None: the players decide.
+        out: folder of the match.
+        progress: receives a line for each game.
+        settings: flags of `yomi match` with `_` for `-`, such as games=10, visits=100, size=9.
+
+    Raises:
+        Error: a player or a setting is wrong, or the match cannot go on.
+    """
+    keep_stderr_quiet()
+    expected = "a list of at least two players, each a text or a table"
+    found = arguments.items("players", players, expected)
+    if len(found) < 2 or not all(isinstance(player, str | Mapping) for player in found):
+        raise arguments.wrong("players", found, expected)
+    arguments.path("out", out)
+    given = {**settings, "game": game, "out": out}
+    made = make_settings(MatchSettings, {name: plain(value) for name, value in given.items() if value is not None})
+    tables = [spec_table(player) if isinstance(player, str) else player for player in found]
+
+    def show(lines: Sequence[str], results: Sequence[GameResult]) -> None:
+        for line in lines:
+            progress(line)
+
+    with reported(progress):
+        return play_match(made, tables, GAMES, progress, show)
+
+
+def duel(
+    game: str,
+    first: Mapping[str, Value] | None = None,
+    second: Mapping[str, Value] | None = None,
+    *,
+    out: str | PathLike[str] = "duel",
+    progress: Progress = no_progress,
+    **settings: Value,
+) -> DuelReport:
+    """Let two settings of the engine play each other, many games side by side, as `yomi duel` does.
+
+    A duel that was interrupted continues when it is started again with the same arguments.
+
+    Args:
+        game: go or shogi.
+        first: options of the first player that differ from the common ones.
+        second: options of the second player.
+        out: folder of the journal.
+        progress: receives a line from time to time.
+        settings: flags of `yomi duel` with `_` for `-`, such as games=400, visits=200, size=9. All games are played in
+            this process, unless `processes` is more than 1.
+
+    Raises:
+        Error: a setting is wrong, or the games cannot be played.
+    """
+    descriptor = _descriptor(game)
+    sides = [arguments.divided(side or {}, player_options(game))[0] for side in (first, second)]
+    players, made = _side_by_side(game, DuelSettings, {**settings, "out": out}, *sides)
+    names = (_name(sides[0]), _name(sides[1]))
+    with reported(progress), safe_children():
+        return play_duel(descriptor, players, made, names, progress)
+
+
+def tune(
+    game: str,
+    parameters: Mapping[str, Sequence[float]],
+    *,
+    out: str | PathLike[str] = "tune",
+    progress: Progress = no_progress,
+    **settings: Value,
+) -> TuneReport:
+    """Tune parameters of the search by games between different values, as `yomi tune` does.
+
+    A tuning that was interrupted continues when it is started again with the same arguments.
+
+    Args:
+        game: go or shogi.
+        parameters: low and high value, and maybe the start, by name: {"c_puct": (0.5, 2.0)}.
+        out: folder of the journal.
+        progress: receives a line for each iteration.
+        settings: flags of `yomi tune` with `_` for `-`, such as games=4000, visits=200, size=9. All games are played in
+            this process, unless `processes` is more than 1.
+
+    Raises:
+        Error: a setting is wrong, or the games cannot be played.
+    """
+    descriptor = _descriptor(game)
+    ranges: dict[str, list[float]] = {}
+    for name, values in parameters.items():
+        text = ":".join(map(str, arguments.items(name, values, "low and high value")))
+        ranges.update([read_range(descriptor, name, text)])
+    players, made = _side_by_side(game, TuneSettings, {**settings, "out": out})
+    with reported(progress), safe_children():
+        return play_tuning(descriptor, players, ranges, made, progress)
+
+
+def rate(
+    games: Iterable[GameResult | tuple[str, str, int] | str | PathLike[str]],
+    *,
+    advantage: bool = True,
+    unique: bool = False,
+) -> MatchReport:
+    """Return Elo ratings with mean 0 by maximum likelihood, as `yomi rate` does; `str` of the result is its table.
+
+    Args:
+        games: results of `match`; (black, white, winner) with the winner BLACK, WHITE or 0; journals, records, folders.
+        advantage: also fit the advantage of the first player.
+        unique: leave out games with the same moves as an earlier game.
+
+    Raises:
+        Error: a file cannot be read, or there is no game.
+    """
+    results: list[GameResult] = []
+    paths: list[Path] = []
+    for each in arguments.items("games", games, "a list of results, triples or paths"):
+        if isinstance(each, GameResult):
+            results.append(each)
+        elif isinstance(each, tuple):
+            results.append(_result(len(results), each))
+        else:
+            paths.append(arguments.path("games", each))
+    if paths:
+        results += read_results(paths, list(GAMES.values()), None)
+    if not results:
+        raise MatchError("no games found, expected at least one")
+    return report(results, advantage=advantage, unique=unique)
+
+
+ratings = rate  # the name in version 0.2.0
+
+
+def _result(number: int, triple: tuple[Any, ...]) -> GameResult:
+    """Return the result of a game of (black, white, winner)."""
+    if len(triple) != 3 or not all(isinstance(name, str) for name in triple[:2]):
+        raise arguments.wrong("games", triple, "two names and a winner")
+    black, white, winner = triple
+    if winner not in (BLACK, WHITE, DRAW):
+        raise arguments.wrong("games", triple, f"yomi.BLACK, yomi.WHITE or {DRAW} as the winner")
+    return GameResult(number, black, white, int(winner), ending="score")
+
+
+def _side_by_side(
+    game: str, kind: type[S], given: Mapping[str, Any], *changes: Mapping[str, Any]
+) -> tuple[tuple[Options, Options], S]:
+    """Return the options of both players and the settings of their games. `changes`: options of one player only."""
+    given = {"processes": 1, **given, "out": arguments.path("out", given["out"])}
+    named, made = arguments.divided(given, [*player_options(game), *BOARD], kind)
+    options = Options.for_game(game).with_values({**duel_defaults(GAMES[game]), **named})
+    return duel_players(GAMES[game], options, named, *changes), make_settings(kind, made)
+
+
+def _name(options: Mapping[str, Value]) -> str:
+    return ",".join(f"{name}={value}" for name, value in options.items()) or "the options"
 
 
 def _descriptor(game: str) -> Any:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import abc
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from yomi.engine.color import DRAW
 from yomi.errors import IllegalMove
-from yomi.library.arguments import shown
+from yomi.library.arguments import shown, text
+from yomi.settings import OptionError
 
 if TYPE_CHECKING:
     from yomi.library.values import Names
@@ -121,9 +123,7 @@ class Position(abc.ABC, Generic[Raw]):
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        other = type(self).__new__(type(self))
-        other._raw = self._raw.copy()
-        return other
+        return self._of(self._raw.copy())
 
     __copy__ = copy
 
@@ -153,6 +153,12 @@ class Position(abc.ABC, Generic[Raw]):
 
     # -- for subclasses ------------------------------------------------------------------------------------------------
 
+    @classmethod
+    def _of(cls, raw: Raw) -> Self:
+        game = cls.__new__(cls)
+        game._raw = raw
+        return game
+
     def _code(self, move: str | int) -> int:
         return self._parse(move if isinstance(move, str) else self.move_at(move))
 
@@ -175,7 +181,12 @@ class Position(abc.ABC, Generic[Raw]):
         return str(self._raw)
 
     @abc.abstractmethod
-    def _repr_svg_(self) -> str: ...
+    def svg(self) -> str:
+        """Return the board as SVG."""
+
+    def _repr_svg_(self) -> str:
+        """Return the board as SVG, for notebooks."""
+        return self.svg()
 
 
 class FileRecord(Generic[Raw]):
@@ -200,3 +211,12 @@ class FileRecord(Generic[Raw]):
     def notes(self) -> list[str]:
         """Faults of the file that did not stop the reader."""
         return [str(note) for note in self._raw.notes]
+
+
+def with_info(record: Raw, info: Mapping[str, Any], *names: str) -> Raw:
+    """Set fields of a record that are text, and return it. `names` are the known fields. Raises OptionError."""
+    for name, value in info.items():
+        if name not in names:
+            raise OptionError(f"{name!r} found, expected {', '.join(names[:-1])} or {names[-1]}")
+        setattr(record, name, text(name, value))
+    return record
