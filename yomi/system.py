@@ -10,11 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 IS_WINDOWS = sys.platform == "win32"
 # Errors of a write to a pipe, socket or terminal whose other end was closed. A pipe of Windows reports EINVAL.

@@ -9,7 +9,7 @@ from tests.process.engine_process import ROOT
 
 HELP = """
     yomi yomi.engine yomi.engine.cli yomi.engine.cli.main yomi.engine.protocols yomi.engine.protocols.streams
-    yomi.errors yomi.language
+    yomi.errors yomi.language yomi.system
 """
 ENGINE = f"""{HELP}
     yomi.children yomi.engine.cli.flags yomi.engine.cli.engines yomi.engine.cli.output
