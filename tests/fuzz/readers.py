@@ -24,6 +24,8 @@ from tests.naive import nnue
 from tests.naive.katago_networks import RandomNetworks
 from tests.naive.shogi_networks import NetworkShape
 from tests.naive.shogi_networks import write_network as write_shogi
+from tests.unit.shogi_records import BOD, JKF, KI2_TEXT, KIF_TEXT
+from tests.unit.test_go_gib_ngf import GIB, NGF, UGF
 from yomi.bench.beside_cshogi import ProblemError, read_problems
 from yomi.bench.choices import ChoicesError, Sayings
 from yomi.bench.levels import LevelsError, read_pairings
@@ -87,14 +89,18 @@ def isolated(cache: Path) -> Iterator[None]:
         yield
 
 
-def _written(write: Callable[[Path], object]) -> Files:
-    """Return the files that a function writes into a folder."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write(folder)
-        return {
-            str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
-        }
+def _written(write: Callable[[Path], object]) -> Callable[[], Files]:
+    """Return a function that returns the files which `write` writes into a folder."""
+
+    def files() -> Files:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            write(folder)
+            return {
+                str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+            }
+
+    return files
 
 
 # -- networks ------------------------------------------------------------------------------------------------------
@@ -119,21 +125,19 @@ def _read_katago(path: Path) -> None:
     form.program("fp32", keep=False)
 
 
-def _onnx_files() -> Files:
-    def write(folder: Path) -> None:
-        with mock.patch.object(random_network, "HIDDEN", 1):
-            write_shogi(folder / "net.onnx", NetworkShape(1, 4))
-            swish = NetworkShape(1, 4, activation="swish", half=True, squeeze=2, folded=False)
-            write_shogi(folder / "half.onnx", swish)
-            write_shogi(folder / "integers.onnx", NetworkShape(0, 1))
-            model = onnx.load(folder / "integers.onnx")
-            for name, data in (("int32", "int32_data"), ("int64", "int64_data"), ("int8", "int32_data")):
-                tensor = onnx.TensorProto(name=name, dims=[3], data_type=onnx.TensorProto.DataType.Value(name.upper()))
-                getattr(tensor, data).extend((1, 2, 3))
-                model.graph.initializer.append(tensor)
-            onnx.save(model, folder / "integers.onnx")
-
-    return _written(write)
+@_written
+def _onnx_files(folder: Path) -> None:
+    with mock.patch.object(random_network, "HIDDEN", 1):
+        write_shogi(folder / "net.onnx", NetworkShape(1, 4))
+        swish = NetworkShape(1, 4, activation="swish", half=True, squeeze=2, folded=False)
+        write_shogi(folder / "half.onnx", swish)
+        write_shogi(folder / "integers.onnx", NetworkShape(0, 1))
+        model = onnx.load(folder / "integers.onnx")
+        for name, data in (("int32", "int32_data"), ("int64", "int64_data"), ("int8", "int32_data")):
+            tensor = onnx.TensorProto(name=name, dims=[3], data_type=onnx.TensorProto.DataType.Value(name.upper()))
+            getattr(tensor, data).extend((1, 2, 3))
+            model.graph.initializer.append(tensor)
+        onnx.save(model, folder / "integers.onnx")
 
 
 def _read_shogi_onnx(path: Path) -> None:
@@ -141,15 +145,13 @@ def _read_shogi_onnx(path: Path) -> None:
     open_network(SHOGI_FORMATS, path, 9).load(backend="native").close()
 
 
-def _go_onnx_files() -> Files:
-    def write(folder: Path) -> None:
-        (folder / "net.bin").write_bytes(write_network(RandomNetworks(11).network(["ordinary"], channels=2)))
-        target, _ = prepare(open_file(folder / "net.bin"), SIZE, folder / "cache")
-        shutil.copy(target, folder / "net.onnx")
-        shutil.rmtree(folder / "cache")
-        (folder / "net.bin").unlink()
-
-    return _written(write)
+@_written
+def _go_onnx_files(folder: Path) -> None:
+    (folder / "net.bin").write_bytes(write_network(RandomNetworks(11).network(["ordinary"], channels=2)))
+    target, _ = prepare(open_file(folder / "net.bin"), SIZE, folder / "cache")
+    shutil.copy(target, folder / "net.onnx")
+    shutil.rmtree(folder / "cache")
+    (folder / "net.bin").unlink()
 
 
 def _read_go_onnx(path: Path) -> None:
@@ -158,12 +160,10 @@ def _read_go_onnx(path: Path) -> None:
     open_network(GO_FORMATS, path, SIZE).onnx_file()
 
 
-def _converted_files() -> Files:
-    def write(folder: Path) -> None:
-        (folder / "net.bin").write_bytes(write_network(RandomNetworks(11).network(["ordinary"], channels=2)))
-        prepare(open_file(folder / "net.bin"), SIZE, folder / "cache")
-
-    return _written(write)
+@_written
+def _converted_files(folder: Path) -> None:
+    (folder / "net.bin").write_bytes(write_network(RandomNetworks(11).network(["ordinary"], channels=2)))
+    prepare(open_file(folder / "net.bin"), SIZE, folder / "cache")
 
 
 def _read_converted(path: Path) -> None:
@@ -214,10 +214,6 @@ def _read_nnue_file(path: Path) -> None:
     open_network(SHOGI_FORMATS, path, 9)
 
 
-def _variant_files() -> Files:
-    return {"net.onnx": _onnx_files()["net.onnx"]}
-
-
 def _read_variant(path: Path) -> None:
     make_variant(path, Variant(packed=("input1", "input2"), constant=("input2",), side=9))
 
@@ -230,7 +226,7 @@ def _program_files() -> Files:
         with isolated(folder), mock.patch.object(program_cache, "WORTH", 1):
             program_cache.keep_program(program, info, "fp32")
 
-    [content] = _written(write).values()
+    [content] = _written(write)().values()
     return {"program.bin": content}
 
 
@@ -258,7 +254,8 @@ def _read_ini(path: Path) -> None:
 # -- data sets -----------------------------------------------------------------------------------------------------
 
 
-def _dataset_files() -> Files:
+@_written
+def _dataset_files(folder: Path) -> None:
     features = feature_set("katago-v7")
     width = widths(features, 3)
     rng = np.random.default_rng(1)
@@ -270,12 +267,8 @@ def _dataset_files() -> Files:
         "value": rng.uniform(-1, 1, 4),
         "ownership": rng.integers(-127, 127, (4, 9)),
     }
-
-    def write(folder: Path) -> None:
-        begin_dataset(folder, Manifest("katago-v7", {"seed": 1}, ("a.sgf 12",)))
-        write_shard(folder, shard_name("train", 3, 0), "train", 3, columns)
-
-    return _written(write)
+    begin_dataset(folder, Manifest("katago-v7", {"seed": 1}, ("a.sgf 12",)))
+    write_shard(folder, shard_name("train", 3, 0), "train", 3, columns)
 
 
 def _read_dataset(path: Path) -> None:
@@ -287,13 +280,10 @@ def _read_dataset(path: Path) -> None:
             np.asarray(column.map()).tobytes()  # reads all of it
 
 
-def _go_part_files() -> Files:
+@_written
+def _go_part_files(folder: Path) -> None:
     table, refused = go_games._read_piece([SGF], go_games.Rules.parse("chinese"))
-
-    def write(folder: Path) -> None:
-        go_games._save_part(folder / "part.npz", table, refused, 1)
-
-    return _written(write)
+    go_games._save_part(folder / "part.npz", table, refused, 1)
 
 
 def _katago_rows_files() -> Files:
@@ -314,10 +304,6 @@ def _read_katago_rows(path: Path) -> None:
     with path.open("rb") as stream:
         for size, columns in from_katago(read_npz(stream, 1 << 24)):
             assert len(columns["planes"][0]) == (22 * size * size + 7) // 8
-
-
-def _read_go_part(path: Path) -> None:
-    go_games._load_part(path)
 
 
 def _collection_files() -> Files:
@@ -343,16 +329,13 @@ def _record() -> GameRecord:
     return record
 
 
-def _packed_files() -> Files:
+@_written
+def _packed_files(folder: Path) -> None:
     hcpe = to_bytes([_record()], ".hcpe")
-
-    def write(folder: Path) -> None:
-        (folder / "games.hcpe").write_bytes(hcpe)
-        rows = read_rows(folder / "games.hcpe", ShogiLimits(), 0)
-        (folder / "games.psv").write_bytes(to_psv(rows))
-        (folder / "games.hcpe3").write_bytes(to_bytes([_record()], ".hcpe3"))
-
-    return _written(write)
+    (folder / "games.hcpe").write_bytes(hcpe)
+    rows = read_rows(folder / "games.hcpe", ShogiLimits(), 0)
+    (folder / "games.psv").write_bytes(to_psv(rows))
+    (folder / "games.hcpe3").write_bytes(to_bytes([_record()], ".hcpe3"))
 
 
 def _read_packed(path: Path) -> None:
@@ -368,23 +351,14 @@ def _opening_files() -> Files:
     return {**files, "games.sfen": f"{LINE}\n".encode()}
 
 
-def _read_balanced(path: Path) -> None:
-    balanced_openings([path], BalanceLimits(plies=(2, 5), min_moves=5))
-
-
+BALANCE = BalanceLimits(plies=(2, 5), min_moves=5)
 PLAY_OPTIONS = played.ShogiPlayOptions("engine", 100)
 
 
-def _played_files() -> Files:
-    def write(folder: Path) -> None:
-        played._Files(folder, PLAY_OPTIONS)
-        (folder / "games-000000-000003.hcpe").write_bytes(to_bytes([_record()], ".hcpe"))
-
-    return _written(write)
-
-
-def _read_played(path: Path) -> None:
-    played._Files(path.parent, PLAY_OPTIONS)
+@_written
+def _played_files(folder: Path) -> None:
+    played._Files(folder, PLAY_OPTIONS)
+    (folder / "games-000000-000003.hcpe").write_bytes(to_bytes([_record()], ".hcpe"))
 
 
 # -- records -------------------------------------------------------------------------------------------------------
@@ -394,49 +368,6 @@ DT[2024-01-01]TM[600]OT[3x30 byo-yomi]C[first \\] comment];W[ee]BL[1.5]C[50%];B[
 (;W[fc]AE[cc]PL[B];B[]))
 """.encode()
 PLAIN_SGF = b"(;GM[1]SZ[9]KM[7]RU[tromp-taylor]RE[W+R];B[ee];W[ec];B[cd]C[a\\]b];W[])"
-GIB = b"""\\HS
-\\[GAMEBLACKNAME=black\\]
-\\[GAMEWHITENAME=white\\]
-\\[GAMETAG=S1,R3,D5,G65,W1,Z0,T30-3-1200,C2024:01:01:10:00\\]
-\\HE
-\\GS
-2 1 0
-119 0 &4
-INI 0 1 0 &4
-STO 0 2 1 15 3
-STO 0 3 2 3 15
-SKI 0 4
-\\GE
-"""
-UGF = b"""[Header]
-Ver=UGF3,200
-Rule=JPN
-Size=19
-Hdcp=0,6.50
-Winner=B,7.50
-CoordinateType=IGS
-PlayerB=black,1d,,
-PlayerW=white,1d,,
-[Data]
-QP,B1,1
-DD,W2,1,0 '00:00:31
-YA,B1,3,0
-"""
-NGF = b"""Rating game
-19
-white 1d
-black 2d
-www.cyberoro.com
-0
-0
-0
-20240101 [10:00]
-0
-White wins by 0.5
-2
-PMABBQDD
-PMACWDPD
-"""
 
 
 def _go_files() -> Files:
@@ -444,9 +375,9 @@ def _go_files() -> Files:
         "game.sgf": SGF,
         "plain.sgf": PLAIN_SGF,
         "two.sgf": SGF + SGF,
-        "game.gib": GIB,
-        "game.ngf": NGF,
-        "game.ugf": UGF,
+        "game.gib": GIB.encode(),
+        "game.ngf": NGF.encode(),
+        "game.ugf": UGF.encode(),
     }
 
 
@@ -462,66 +393,13 @@ def _read_go(path: Path) -> None:
         load_openings(path, None, kind, {"size": 9})
 
 
-def _kif_with_notes() -> bytes:
-    record = _record()
-    record.comment = "comment\nblack_rate:x:1500.0\nwhite_rate:y:1600.0"
-    record.moves[3].comment = "a comment"
-    branch = parse_usi_line(LINE)
-    placements = record.placements()
-    record.variations.append(GameRecord(placements[4], [RecordedMove(branch.moves[4].move)]))
-    return to_bytes([record], ".kifu")
-
-
-KI2 = """開始日時：2024/01/01 10:00
-手合割：平手
-先手：A
-後手：B
-▲７六歩 △３四歩 ▲２六歩 △８四歩
-*comment
-▲２五歩 △８五歩 ▲７八金 △３二金
-まで8手で後手の勝ち
-""".encode()
-BOD = """後手の持駒：飛 角二 歩三
-  ９ ８ ７ ６ ５ ４ ３ ２ １
-+---------------------------+
-|v香v桂 ・ ・v玉 ・ ・v桂v香|一
-| ・ ・ ・ ・ ・ ・ ・ ・ ・|二
-|v歩v歩v歩v歩v歩v歩v歩v歩v歩|三
-| ・ ・ ・ ・ ・ ・ ・ ・ ・|四
-| ・ ・ ・ ・ ・ ・ ・ ・ ・|五
-| ・ ・ ・ ・ ・ ・ ・ ・ ・|六
-| 歩 歩 歩 歩 歩 歩 ・ ・ ・|七
-| ・ ・ ・ ・ ・ ・ ・ 飛 ・|八
-| 香 桂 銀 金 玉 金 銀 桂 香|九
-+---------------------------+
-先手の持駒：なし
-手数＝10  まで
-手数----指手---------消費時間--
-   1 ７六歩(77)        ( 0:01/00:00:01)
-   2 投了
-""".encode()
-JKF = {
-    "header": {"先手": "A", "後手": "B"},
-    "initial": {"preset": "HIRATE"},
-    "moves": [
-        {"comments": ["start"]},
-        {"move": {"from": {"x": 7, "y": 7}, "to": {"x": 7, "y": 6}, "color": 0, "piece": "FU"}},
-        {
-            "move": {"from": {"x": 3, "y": 3}, "to": {"x": 3, "y": 4}, "color": 1, "piece": "FU"},
-            "time": {"now": {"m": 0, "s": 1}},
-        },
-        {"special": "TORYO"},
-    ],
-}
-
-
 def _shogi_files() -> Files:
     return {
         "game.csa": to_bytes([_record(), _record()], ".csa"),
         "game.kif": to_bytes([_record()], ".kif"),
-        "notes.kifu": _kif_with_notes(),
-        "game.ki2": KI2,
-        "board.kifu": BOD,
+        "notes.kifu": KIF_TEXT.encode(),
+        "game.ki2": KI2_TEXT.encode(),
+        "board.kifu": BOD.encode(),
         "game.usi": f"# comment\n{LINE}\nsfen 4k4/9/9/9/9/9/9/9/4K4 b G2r2b3g4s4n4l18p 1 moves G*5b\n".encode(),
         "game.jkf": json.dumps(JKF).encode(),
     }
@@ -541,19 +419,16 @@ def _read_shogi(path: Path) -> None:
             to_bytes([record], suffix)
 
 
-def _book_files() -> Files:
+@_written
+def _book_files(folder: Path) -> None:
     game = parse_usi_line(LINE)
     positions = [
         (placement, [BookMove(recorded.move, 5, 30, 10, None), BookMove(recorded.move, 1, -30, 3, recorded.move)])
         for placement, recorded in zip(game.placements(), game.moves, strict=False)
     ]
-
-    def write(folder: Path) -> None:
-        write_apery(folder / "book.bin", positions)
-        write_yaneuraou(folder / "book.db", positions)
-        write_ybb(folder / "book.ybb", positions)
-
-    return _written(write)
+    write_apery(folder / "book.bin", positions)
+    write_yaneuraou(folder / "book.db", positions)
+    write_ybb(folder / "book.ybb", positions)
 
 
 def _read_book(path: Path) -> None:
@@ -671,13 +546,11 @@ def _read_password(path: Path) -> None:
 # -- what yomi keeps for itself ------------------------------------------------------------------------------------
 
 
-def _tuning_files() -> Files:
-    def write(folder: Path) -> None:
-        choice = {name: setup.TABLE[name].default for name in setup.TUNED}
-        with mock.patch.object(setup, "_tuning_file", return_value=folder / "tuned.json"):
-            setup.save_tuning(Path("net.bin"), SIZE, setup.Tuning(choice, 1000.0))
-
-    return _written(write)
+@_written
+def _tuning_files(folder: Path) -> None:
+    choice = {name: setup.TABLE[name].default for name in setup.TUNED}
+    with mock.patch.object(setup, "_tuning_file", return_value=folder / "tuned.json"):
+        setup.save_tuning(Path("net.bin"), SIZE, setup.Tuning(choice, 1000.0))
 
 
 def _read_tuning(path: Path) -> None:
@@ -701,14 +574,12 @@ def _result(number: int, winner: int) -> GameResult:
     )  # fmt: skip
 
 
-def _journal_files() -> Files:
-    def write(folder: Path) -> None:
-        with MatchJournal(folder, {"game": "go", "players": ["a", "b"]}, lambda: {"openings": ["C3"]}) as journal:
-            for number, winner in enumerate((BLACK, WHITE, 0, BLACK)):
-                journal.add(_result(number, winner))
-            journal.keep({"openings": ["D4"]})
-
-    return _written(write)
+@_written
+def _journal_files(folder: Path) -> None:
+    with MatchJournal(folder, {"game": "go", "players": ["a", "b"]}, lambda: {"openings": ["C3"]}) as journal:
+        for number, winner in enumerate((BLACK, WHITE, 0, BLACK)):
+            journal.add(_result(number, winner))
+        journal.keep({"openings": ["D4"]})
 
 
 def _read_review_part(path: Path) -> None:
@@ -719,9 +590,10 @@ def _read_review_part(path: Path) -> None:
         merge([Part(path.parent, run, frozenset())], Path(folder))
 
 
-def _run_file() -> Files:
+@_written
+def _run_file(folder: Path) -> None:
     run = Run("match", ["match", "a b"], Task(2, 3), 4, "pairs of games", {"size": 9}, {"a net": "a.bin 0123"})
-    return _written(lambda folder: begin_run(folder, run, 0, is_new=True))
+    begin_run(folder, run, 0, is_new=True)
 
 
 def _read_match_journal(path: Path) -> None:
@@ -735,21 +607,11 @@ def _read_match_journal(path: Path) -> None:
         points_of(journal.results)
 
 
-def _csv_files() -> Files:
-    def write(folder: Path) -> None:
-        log = CsvLog(folder / "train.csv", ("policy", "value"), 0)
-        for step in range(3):
-            log.add(step, {"policy": 1.5, "value": 0.25})
-
-    return _written(write)
-
-
-def _read_csv(path: Path) -> None:
-    CsvLog(path, ("policy", "value"), 1)
-
-
-def _read_levels(path: Path) -> None:
-    read_pairings(path)
+@_written
+def _csv_files(folder: Path) -> None:
+    log = CsvLog(folder / "train.csv", ("policy", "value"), 0)
+    for step in range(3):
+        log.add(step, {"policy": 1.5, "value": 0.25})
 
 
 def _level_files() -> Files:
@@ -764,35 +626,23 @@ def _level_files() -> Files:
     return {"levels.json": json.dumps(table, indent=1).encode()}
 
 
-def _read_sayings(path: Path) -> None:
-    Sayings(path)
+@_written
+def _spool_files(folder: Path) -> None:
+    rows = {"value": np.zeros(2, np.float16), "planes": np.zeros((2, 3), np.uint8)}
+    game = SelfPlayGame(rows, SGF, BLACK, 3.5, 20, 9, "rollouts")
+    spool = Spool(folder / "pending-09.rows", 0)
+    spool.add(game)
+    spool.add(game)
 
 
-def _spool_files() -> Files:
-    def write(folder: Path) -> None:
-        rows = {"value": np.zeros(2, np.float16), "planes": np.zeros((2, 3), np.uint8)}
-        game = SelfPlayGame(rows, SGF, BLACK, 3.5, 20, 9, "rollouts")
-        spool = Spool(folder / "pending-09.rows", 0)
-        spool.add(game)
-        spool.add(game)
-
-    return _written(write)
-
-
-def _read_spool(path: Path) -> None:
-    spool = Spool(path, 0)
-    assert spool.rows >= 0
-
-
-def _run_files() -> Files:
-    def write(folder: Path) -> None:
-        run = store.Store(folder, {"seed": 1, "size": [9]}, frozenset(), "go-stones-2", ".sgf")
-        run.update(generation=1, leads={"9": 0.5}, seconds=3.0)
-        run.journal.append("start", version="1", settings={})
-        run.journal.append("lost", part="player", why="x")
-        run.close()
-
-    return {name: content for name, content in _written(write).items() if name != ".lock"}
+@_written
+def _run_files(folder: Path) -> None:
+    run = store.Store(folder, {"seed": 1, "size": [9]}, frozenset(), "go-stones-2", ".sgf")
+    run.update(generation=1, leads={"9": 0.5}, seconds=3.0)
+    run.journal.append("start", version="1", settings={})
+    run.journal.append("lost", part="player", why="x")
+    run.close()
+    (folder / ".lock").unlink()
 
 
 def _read_run(path: Path) -> None:
@@ -825,17 +675,17 @@ _ALL = (
     Reader("shogi-onnx", _read_shogi_onnx, (NetworkError, EvaluatorError), _onnx_files, cost=4),
     Reader("go-onnx", _read_go_onnx, (NetworkError, EvaluatorError), _go_onnx_files),
     Reader("converted", _read_converted, (NetworkError,), _converted_files, fixed=("net.bin",), cost=4),
-    Reader("variant", _read_variant, (NetworkError,), _variant_files),
+    Reader("variant", _read_variant, (NetworkError,), lambda: {"net.onnx": _onnx_files()["net.onnx"]}),
     Reader("sparse", _read_sparse_network, (NetworkError,), _sparse_files),
     Reader("nnue", _read_nnue_file, (NetworkError,), _nnue_files, cost=2),
     Reader("program", _read_program, (), _program_files),
     Reader("ini", _read_ini, (NetworkError, OptionError), lambda: {"net.bin.ini": INI}),
     Reader("shards", _read_dataset, (NetworkError,), _dataset_files),
     Reader("katago-rows", _read_katago_rows, (NetworkError,), _katago_rows_files),
-    Reader("go-part", _read_go_part, (NetworkError,), _go_part_files),
+    Reader("go-part", go_games._load_part, (NetworkError,), _go_part_files),
     Reader("go-collection", _read_collection, (NetworkError,), _collection_files, cost=8),
     Reader("hcpe-psv", _read_packed, (NetworkError,), _packed_files),
-    Reader("balanced-openings", _read_balanced, (NetworkError,), _opening_files),
+    Reader("balanced-openings", lambda path: balanced_openings([path], BALANCE), (NetworkError,), _opening_files),
     Reader("go-records", _read_go, (SgfError, MatchError), _go_files, cost=2),
     Reader("shogi-records", _read_shogi, (RecordError,), _shogi_files, cost=2),
     Reader("book", _read_book, (BookError,), _book_files),
@@ -850,12 +700,12 @@ _ALL = (
     Reader("match-journal", _read_match_journal, (MatchError,), _journal_files),
     Reader("run", lambda path: read_run(path.parent).command_line(None), (JobError,), _run_file),
     Reader("review-part", _read_review_part, (JobError,), _one("records.jsonl", REVIEWED)),
-    Reader("training-log", _read_csv, (NetworkError,), _csv_files),
-    Reader("played", _read_played, (NetworkError,), _played_files),
-    Reader("levels", _read_levels, (LevelsError,), _level_files),
-    Reader("choices", _read_sayings, (ChoicesError,), _one("said.jsonl", SAYINGS)),
+    Reader("training-log", lambda path: CsvLog(path, ("policy", "value"), 1), (NetworkError,), _csv_files),
+    Reader("played", lambda path: played._Files(path.parent, PLAY_OPTIONS), (NetworkError,), _played_files),
+    Reader("levels", read_pairings, (LevelsError,), _level_files),
+    Reader("choices", Sayings, (ChoicesError,), _one("said.jsonl", SAYINGS)),
     Reader("problems", read_problems, (ProblemError,), _one("mates.txt", PROBLEMS)),
-    Reader("learning-spool", _read_spool, (LearningError, NetworkError), _spool_files),
+    Reader("learning-spool", lambda path: Spool(path, 0), (LearningError, NetworkError), _spool_files),
     Reader("learning-run", _read_run, (LearningError, NetworkError), _run_files),
 )  # fmt: skip
 READERS = {reader.name: reader for reader in _ALL}
