@@ -101,12 +101,12 @@ class LeftOut:
             self._say(f"{self._noted} files have faults and are used all the same")
 
 
-def refuse_special(path: str | Path) -> None:
-    """Raise OSError with the reason in `strerror` if a path is no regular file: a device or a pipe may never end."""
-    _refuse_kind(os.stat(path).st_mode, path)
+def refuse_special(path: str | Path, mode: int | None = None) -> None:
+    """Raise OSError with the reason in `strerror` if a path is no regular file: a device or a pipe may never end.
 
-
-def _refuse_kind(mode: int, path: str | Path) -> None:
+    `mode` is the file's `st_mode` if the file is open.
+    """
+    mode = os.stat(path).st_mode if mode is None else mode
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "no file")
         raise OSError(errno.EINVAL, f"{kind}, expected a file", str(path))
@@ -122,7 +122,7 @@ def read_record_bytes(path: str | Path, limit: int | None = MAX_RECORD_BYTES) ->
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(descriptor, "rb") as stream:
         status = os.fstat(descriptor)
-        _refuse_kind(status.st_mode, path)
+        refuse_special(path, status.st_mode)
         if limit is None:
             return stream.read()
         data = b"" if status.st_size > limit else stream.read(limit + 1)

@@ -204,20 +204,20 @@ def compile_forward() -> None:
 
 
 def compile_shogi_rules() -> None:
-    from yomi.native.shogi import rules, waivers
-    from yomi.native.shogi.position import MAX_MOVES
+    from yomi.native.shogi import movegen, rules, waivers
+    from yomi.native.shogi.position import MAX_MOVES, play
 
     _, positions, history = _shogi()
     position, moves = positions[0], np.zeros(MAX_MOVES, np.uint16)
-    rules.legal_moves(position, history, moves)
+    movegen.legal_moves(position, history, moves)
     waivers.searched_moves(position, history, moves)
-    rules.is_legal(position, history, int(moves[0]))
-    rules.has_legal_move(position)
+    movegen.is_legal(position, history, int(moves[0]))
+    movegen.has_legal_move(position)
     rules.declaration(position)
     rules.draw_declaration(position)
     rules.try_move(position)
     rules.tried(position)
-    rules.play(position, history, int(moves[0]))
+    play(position, history, int(moves[0]))
 
 
 def compile_material() -> None:

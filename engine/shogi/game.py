@@ -28,8 +28,8 @@ from yomi.engine.shogi.placement import (
 )
 from yomi.errors import IllegalMove
 from yomi.language import tr
+from yomi.native.shogi import movegen, rules, waivers
 from yomi.native.shogi import position as layout
-from yomi.native.shogi import rules, waivers
 from yomi.settings import OptionError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class ShogiGame:
         self.history = np.zeros(layout.MAX_HISTORY, np.uint64)
         board = np.array(initial.board, np.uint8)
         hands = np.array(initial.hands, np.uint8)
-        rules.set_position(self.position, self.history, board, hands, initial.side, initial.number - 1)
+        layout.set_position(self.position, self.history, board, hands, initial.side, initial.number - 1)
         # Undo restores whole records: kernels have no inverse of play.
         self.position["root_length"] = self.position["history_length"]
         self._snapshots = [self._record.copy()]
@@ -126,7 +126,7 @@ class ShogiGame:
     # -- playing -------------------------------------------------------------------------------------------------
 
     def is_legal(self, move: int) -> bool:
-        return is_move(move) and bool(rules.is_legal(self.position, self.history, move))
+        return is_move(move) and bool(movegen.is_legal(self.position, self.history, move))
 
     def check(self, move: int) -> None:
         """Raise IllegalMove with the reason if the side to move may not play a move."""
@@ -142,7 +142,7 @@ class ShogiGame:
 
     def legal_moves(self) -> list[int]:
         """Return all legal moves, pointless non-promotions included."""
-        return self._moves(rules.legal_moves)
+        return self._moves(movegen.legal_moves)
 
     def searched_moves(self) -> list[int]:
         """Return the moves that a search tries: without the pointless ones of yomi.native.shogi.waivers."""
@@ -157,7 +157,7 @@ class ShogiGame:
         """Play a move, also after the end of the game. Raises IllegalMove if the rules forbid it."""
         self.check(move)
         color = self.side_to_move
-        rules.play(self.position, self.history, move)
+        layout.play(self.position, self.history, move)
         self.position["root_length"] = self.position["history_length"]
         self.moves.append((color, move))
         self._snapshots.append(self._record.copy())
@@ -254,7 +254,7 @@ class ShogiGame:
     def outcome(self) -> Ended | None:
         """Return how the game has ended, or None. Declaring and resigning are decisions of the players."""
         side = self.side_to_move
-        if not rules.has_legal_move(self.position):
+        if not movegen.has_legal_move(self.position):
             return Ended(opponent(side), play.MATE)
         if rules.tried(self.position):
             return Ended(opponent(side), play.TRY)
@@ -335,28 +335,25 @@ def ending_of(record: GameRecord) -> str:
     return play.PERPETUAL_CHECK if positions.count(positions[-1]) >= rules.OCCURRENCES else play.ILLEGAL
 
 
+# Ends of games by the rules, in English and Japanese.
+REASONS = {
+    play.MATE: ("{loser} is mated", "詰み"),
+    play.REPETITION: ("the position stands for the fourth time", "千日手"),
+    play.MAX_MOVES: ("the limit of moves is reached", "手数制限"),
+    play.PERPETUAL_CHECK: ("{loser} gave perpetual check", "連続王手の千日手"),
+    play.TRY: ("the king has reached the start of the other king", "トライ"),
+}
+
+
 def describe(ended: Ended) -> str:
     """Return the end of a game by its rules as a sentence."""
-    loser = COLOR_NAMES.get(opponent(ended.winner), "")
-    reason = {
-        play.MATE: f"{loser} is mated",
-        play.REPETITION: "the position stands for the fourth time",
-        play.MAX_MOVES: "the limit of moves is reached",
-        play.PERPETUAL_CHECK: f"{loser} gave perpetual check",
-        play.TRY: "the king has reached the start of the other king",
-    }[ended.ending]
+    reason = REASONS[ended.ending][0].format(loser=COLOR_NAMES.get(opponent(ended.winner), ""))
     return f"draw: {reason}" if ended.winner == DRAW else f"{COLOR_NAMES[ended.winner]} wins: {reason}"
 
 
 def describe_japanese(ended: Ended, sides: Mapping[int, str]) -> str:
     """Return the end of a game by its rules in Japanese. `sides` are the sides' names."""
-    reason = {
-        play.MATE: "詰み",
-        play.REPETITION: "千日手",
-        play.MAX_MOVES: "手数制限",
-        play.PERPETUAL_CHECK: "連続王手の千日手",
-        play.TRY: "トライ",
-    }[ended.ending]
+    reason = REASONS[ended.ending][1]
     return f"{reason}（引き分け）" if ended.winner == DRAW else f"{sides[ended.winner]}の勝ち（{reason}）"
 
 

@@ -107,10 +107,6 @@ def reaching(board: Sequence[int], color: int, piece_type: int, target: int) -> 
     return found
 
 
-def is_attacked(board: Sequence[int], color: int, square: int) -> bool:
-    return any(reaching(board, color, piece_type, square) for piece_type in range(PAWN, DRAGON + 1))
-
-
 # -- moves as numbers --------------------------------------------------------------------------------------------------
 
 DROP = 80  # source of a drop minus its piece type
@@ -205,8 +201,8 @@ class Placement:
         return self.board.index(code) if code in self.board else None
 
     def is_check(self, color: int) -> bool:
-        king = self.king_square(color)
-        return king is not None and is_attacked(self.board, opponent(color), king)
+        king, types = self.king_square(color), range(PAWN, DRAGON + 1)
+        return king is not None and any(reaching(self.board, opponent(color), kind, king) for kind in types)
 
     def why_not(self, move: int) -> str | None:
         """Return in a few words why a move is illegal, or None. Drop-pawn mate is not checked."""

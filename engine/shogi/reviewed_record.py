@@ -103,11 +103,10 @@ def _own(variations: Sequence[GameRecord]) -> list[GameRecord]:
 
 def _better(review: Review, move: ReviewedMove, before: Placement) -> list[GameRecord]:
     """Return the better line and other good moves as variations of the position before a mistake."""
-    opinion = move.before
-    found = [_variation(before, opinion.pv, opinion.score, "最善 {}", opinion.winrate)]
+    found = _variation(before, move.before.pv, move.before.score, "最善 {}", move.before.winrate)
     for each in review.alternatives(move):
-        found.append(_variation(before, each.pv, each.score, "次善 {}", each.winrate))
-    return [variation for variation in found if variation.moves]
+        found += _variation(before, each.pv, each.score, "次善 {}", each.winrate)
+    return found
 
 
 def _refutation(move: ReviewedMove, after: Placement, reply: int | None) -> list[GameRecord]:
@@ -115,21 +114,27 @@ def _refutation(move: ReviewedMove, after: Placement, reply: int | None) -> list
     opinion = move.after
     if reply is None or opinion.pv[:1] in ((), (reply,)):
         return []
-    variation = _variation(after, opinion.pv, opinion.score, "とがめる手 {}", opinion.winrate)
-    return [variation] if variation.moves else []
+    return _variation(after, opinion.pv, opinion.score, "とがめる手 {}", opinion.winrate)
 
 
-def _variation(start: Placement, line: Sequence[int], score: float | None, text: str, winrate: float) -> GameRecord:
-    """Return a line with its evaluation and comment at the first move, up to a move that cannot be played."""
+def _variation(
+    start: Placement, line: Sequence[int], score: float | None, text: str, winrate: float
+) -> list[GameRecord]:
+    """Return a line as a variation, up to a move that cannot be played; nothing if this is the first move.
+
+    The first move gets the evaluation and a comment.
+    """
     variation, placement = GameRecord(start), start
     for move in line[:PV_MOVES]:
         if placement.why_not(move) is not None:
             break
         placement = variation.add(placement, move)
-    for first in variation.moves[:1]:
-        first.score, first.is_review = None if score is None else round(score), True
-        first.comment = MARK + text.format(_percent(winrate))
-    return variation
+    if not variation.moves:
+        return []
+    first = variation.moves[0]
+    first.score, first.is_review = None if score is None else round(score), True
+    first.comment = MARK + text.format(_percent(winrate))
+    return [variation]
 
 
 def _ordered(own: Sequence[GameRecord], added: Sequence[GameRecord]) -> list[GameRecord]:

@@ -18,7 +18,7 @@ from yomi.engine.shogi.notation import format_japanese, format_usi, japanese_lin
 from yomi.engine.shogi.placement import STARTPOS, SfenError, format_sfen, parse_sfen
 from yomi.engine.shogi.records.files import load_records, save_records
 from yomi.engine.shogi.records.japanese import ENGLISH_HANDICAPS, parse_handicap, sides_of
-from yomi.engine.shogi.records.record import INTERRUPTED, GameRecord, RecordError, record_of
+from yomi.engine.shogi.records.record import INTERRUPTED, RecordError, record_of
 from yomi.engine.shogi.settings import PlayShogiSettings
 from yomi.engine.terminal import TerminalGame, TurnResult
 from yomi.errors import IllegalMove
@@ -198,7 +198,14 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
 def start_play(settings: PlayShogiSettings, options: Options) -> ShogiGame:
     if settings.handicap is not None and settings.sfen is not None:
         raise OptionError(tr("--handicap with --sfen: expected one of the two"))
-    sfen = settings.sfen or STARTPOS if settings.handicap is None else handicap_sfen(settings.handicap)
+    sfen = settings.sfen or STARTPOS
+    if settings.handicap is not None:
+        placement = parse_handicap(settings.handicap)
+        if placement is None:
+            names = ", ".join(f"{japanese} ({english})" for english, japanese in ENGLISH_HANDICAPS.items())
+            text = tr("--handicap {name}: expected one of {names}", name=settings.handicap, names=names)
+            raise OptionError(text)
+        sfen = format_sfen(placement)
     try:
         return new_game(options, sfen)
     except SfenError as error:
@@ -206,27 +213,6 @@ def start_play(settings: PlayShogiSettings, options: Options) -> ShogiGame:
 
 
 def resume_play(path: str, options: Options, named: Collection[str]) -> tuple[ShogiGame, tuple[str, str]]:
-    record = _load(path)
-    try:
-        game = new_game(options, format_sfen(record.initial))
-        for recorded in record.moves:
-            game.play(recorded.move)
-    except (SfenError, IllegalMove) as error:
-        raise OptionError(f"--resume: {error}") from None
-    return game, (record.black, record.white)
-
-
-def handicap_sfen(name: str) -> str:
-    """Return the position of a handicap by its Japanese or English name."""
-    placement = parse_handicap(name)
-    if placement is None:
-        names = ", ".join(f"{japanese} ({english})" for english, japanese in ENGLISH_HANDICAPS.items())
-        raise OptionError(tr("--handicap {name}: expected one of {names}", name=name, names=names))
-    return format_sfen(placement)
-
-
-def _load(path: str) -> GameRecord:
-    """Return the first game of a file, which must be unfinished."""
     try:
         record = load_records(path)[0]
     except RecordError as error:
@@ -234,7 +220,13 @@ def _load(path: str) -> GameRecord:
     if record.ending and record.ending not in INTERRUPTED:
         text = tr("the game has ended ({ending}), expected one that has not", ending=record.ending)
         raise OptionError(f"--resume {path}: {text}")
-    return record
+    try:
+        game = new_game(options, format_sfen(record.initial))
+        for recorded in record.moves:
+            game.play(recorded.move)
+    except (SfenError, IllegalMove) as error:
+        raise OptionError(f"--resume: {error}") from None
+    return game, (record.black, record.white)
 
 
 def open_terminal(

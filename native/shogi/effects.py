@@ -24,31 +24,11 @@ from yomi.native.shogi.pieces import (
 )
 from yomi.native.shogi.position import FIRST_DROP, KINGS, attackers, occupied, of_type
 from yomi.native.shogi.squares import NO_SQUARE, first_square, only
+from yomi.native.shogi.tables import shifted
 
 # (files, ranks) of each direction: towards smaller ranks (forward for Black), then clockwise from Black's side, with
 # file 1 on the right.
 _DIRECTIONS = ((0, -1), (-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1))
-
-
-def _make_next() -> npt.NDArray[np.uint8]:
-    table = np.full((len(_DIRECTIONS), 82), NO_SQUARE, np.uint8)
-    for direction, (files, ranks) in enumerate(_DIRECTIONS):
-        for square in range(81):
-            file, rank = square // 9 + files, square % 9 + ranks
-            if 0 <= file < 9 and 0 <= rank < 9:
-                table[direction, square] = file * 9 + rank
-    return table
-
-
-def _make_jumps() -> npt.NDArray[np.uint8]:
-    table = np.full((2, 81, 2), NO_SQUARE, np.uint8)
-    for color, forward in ((0, -2), (1, 2)):
-        for square in range(81):
-            for side, files in enumerate((-1, 1)):
-                file, rank = square // 9 + files, square % 9 + forward
-                if 0 <= file < 9 and 0 <= rank < 9:
-                    table[color, square, side] = file * 9 + rank
-    return table
 
 
 def _make_reach(steps: dict[int, pieces.Steps]) -> npt.NDArray[np.uint8]:
@@ -68,8 +48,12 @@ def _make_distance() -> npt.NDArray[np.uint8]:
     return table
 
 
-NEXT = _make_next()  # uint8[8, 82]: next square in a direction, or NO_SQUARE
-JUMP = _make_jumps()  # uint8[2, 81, 2]: targets of a knight by color, or NO_SQUARE
+# uint8[8, 82]: next square in a direction, or NO_SQUARE
+NEXT = np.array([[shifted(square, step) for square in range(82)] for step in _DIRECTIONS], np.uint8)
+# uint8[2, 81, 2]: targets of a knight by color, or NO_SQUARE
+JUMP = np.array(
+    [[[shifted(square, (files, ranks)) for files in (-1, 1)] for square in range(81)] for ranks in (-2, 2)], np.uint8
+)
 STEPS = _make_reach(pieces.STEPS)
 SLIDES = _make_reach(pieces.SLIDES)
 # uint8[82, 82]: king's steps between squares; 8, the maximum, for NO_SQUARE

@@ -1,10 +1,10 @@
-"""The rules besides moves: repetition, declaration and try. Re-exports the move functions."""
+"""The rules besides moves: repetition, declaration and try."""
 
 import numpy as np
 
 from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
-from yomi.native.shogi.movegen import has_legal_move, is_legal, king_steps, legal_moves
+from yomi.native.shogi.movegen import king_steps
 from yomi.native.shogi.pieces import KNIGHT
 from yomi.native.shogi.position import (
     BISHOPS,
@@ -20,24 +20,9 @@ from yomi.native.shogi.position import (
     occupied,
     of_type,
     pieces_of,
-    play,
-    set_position,
 )
 from yomi.native.shogi.squares import NO_SQUARE, has, number_of, only, squares_at
 from yomi.native.shogi.tables import HAND_GUARD, HANDS_MASK, ZONE
-
-__all__ = [
-    "declaration",
-    "draw_declaration",
-    "has_legal_move",
-    "is_legal",
-    "legal_moves",
-    "play",
-    "repetition",
-    "set_position",
-    "tried",
-    "try_move",
-]
 
 # Results of a repetition for the side to move, with cshogi's numbers.
 NONE, DRAW, WIN, LOSE, SUPERIOR, INFERIOR = 0, 1, 2, 3, 4, 5

@@ -5,6 +5,7 @@ from yomi.native.bits import U, mixed
 from yomi.native.game import ONGOING, OVER, OVER_UNSCORED
 from yomi.native.jit import kernel
 from yomi.native.shogi import mate, planes, position, rules, waivers
+from yomi.native.shogi.movegen import has_legal_move
 from yomi.native.shogi.planes import SCRATCH_DTYPE
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
 from yomi.native.shogi.squares import SQUARES
@@ -19,7 +20,7 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
     """Return the state of a position in a search, its value and score; see yomi.native.game.outcome."""
     # A position of the searched line need not occur four times: it would be repeated again. A mate at the limit of
     # moves is a mate, and so is a try; a declaration is too late then.
-    if not rules.has_legal_move(pos) or rules.tried(pos):
+    if not has_legal_move(pos) or rules.tried(pos):
         return OVER, -1.0, 0.0
     draw = min(max(float(pos.draw_value[U(pos.side_to_move) - U(1)]), -UNPROVEN_WIN), UNPROVEN_WIN)
     kind = rules.repetition(pos, history, pos.root_length)

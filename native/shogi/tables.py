@@ -33,16 +33,16 @@ def _flat(rows: list[list[int]]) -> Words:
     return np.array([word for row in rows for word in _words(row)], np.uint64)
 
 
-def _shifted(square: int, step: tuple[int, int], count: int = 1) -> int | None:
-    if square == NO_SQUARE:
-        return None
+def shifted(square: int, step: tuple[int, int], count: int = 1) -> int:
+    """Return the square `count` steps (files, ranks) away, or NO_SQUARE beyond the board."""
     file, rank = square // 9 + count * step[0], square % 9 + count * step[1]
-    return file * 9 + rank if 0 <= file < 9 and 0 <= rank < 9 else None
+    is_inside = square != NO_SQUARE and 0 <= file < 9 and 0 <= rank < 9
+    return file * 9 + rank if is_inside else NO_SQUARE
 
 
 def _ray(square: int, step: tuple[int, int]) -> list[int]:
-    found = (_shifted(square, step, count) for count in range(1, 9))
-    return [each for each in found if each is not None]
+    found = (shifted(square, step, count) for count in range(1, 9))
+    return [each for each in found if each != NO_SQUARE]
 
 
 def _turned(step: tuple[int, int], white: bool) -> tuple[int, int]:
@@ -54,8 +54,8 @@ def _make_steps() -> Words:
     for code in range(32):
         steps = [_turned(step, code >= WHITE_PIECE) for step in pieces.STEPS.get(code % WHITE_PIECE, ())]
         for square in range(ROWS):
-            reached = (_shifted(square, step) for step in steps)
-            rows.append([each for each in reached if each is not None])
+            reached = (shifted(square, step) for step in steps)
+            rows.append([each for each in reached if each != NO_SQUARE])
     return _flat(rows)
 
 
@@ -122,12 +122,9 @@ HANDS_MASK = (1 << 56) - 1
 GROUP = np.array([0, 0, 1, 2, 3, 5, 6, 4, 7, 4, 4, 4, 4, 5, 6, 0], np.uint8)
 
 
-def _make_zobrist() -> Words:
-    return np.random.Generator(np.random.PCG64(18590611)).integers(1, 2**64, size=32 * SQUARES, dtype=np.uint64)
-
-
+_RANDOM = np.random.Generator(np.random.PCG64(18590611))
 # uint64[32 * SQUARES]: a key for each piece code and square, row = code * SQUARES + square
-ZOBRIST = _make_zobrist()
+ZOBRIST: Words = _RANDOM.integers(1, 2**64, size=32 * SQUARES, dtype=np.uint64)
 
 
 @kernel

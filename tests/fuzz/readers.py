@@ -61,7 +61,7 @@ from yomi.engine.shogi.datasets.rows import ShogiLimits, merged, move_fault, rea
 from yomi.engine.shogi.networks import FORMATS as SHOGI_FORMATS
 from yomi.engine.shogi.players.setup import network_defaults
 from yomi.engine.shogi.records.files import load_records, to_bytes
-from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, parse_usi_line
+from yomi.engine.shogi.records.record import GameRecord, RecordError, parse_usi_line
 from yomi.nets.arrays import read_npz
 from yomi.nets.data.katago_rows import from_katago, to_katago
 from yomi.nets.data.shards import Manifest, begin_dataset, check_shard, open_dataset, shard_name, widths, write_shard

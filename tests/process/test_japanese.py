@@ -193,10 +193,3 @@ def test_a_game_on_a_terminal() -> None:
     person.answer("７六歩", "先手 3手目> ")
     person.answer("投了", "または 終了> ")
     person.leave("終了")
-
-
-@pytest.mark.parametrize("name", ["lance", "LANCE", "香落ち", "香落"])
-def test_names_of_a_handicap(name: str) -> None:
-    from yomi.engine.shogi.terminal import handicap_sfen
-
-    assert handicap_sfen(name).startswith("lnsgkgsn1/1r5b1/ppppppppp/")

@@ -17,15 +17,8 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.review import GoReview, GoReviewer
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.reviews.review import (
-    Candidate,
-    Opinion,
-    ReviewedMove,
-    reviewed_moves,
-)
-from yomi.engine.reviews.scans import (
-    Progress,
-)
+from yomi.engine.reviews.review import Candidate, Opinion, ReviewedMove, reviewed_moves
+from yomi.engine.reviews.scans import Progress
 from yomi.engine.shogi.review import ShogiReviewer
 
 SGF = "(;GM[1]FF[4]SZ[5]KM[6.5]RU[Chinese]PB[Ann]PW[Bob]EV[Cup];B[cc]C[center];W[bb](;B[dd])(;B[ee]C[mine]))"
@@ -78,7 +71,10 @@ def shogi_reviewer() -> ShogiReviewer:
     return ShogiReviewer(ShogiPlayerWithSearch(Options.for_game("shogi")))  # type: ignore[arg-type]
 
 
-def shogi_review(path: Path) -> Any:
+def shogi_review(path: Path, content: str | bytes = b"") -> Any:
+    """Return the review of the first game of a file, which gets the content, if any."""
+    if content:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
     reviewer = shogi_reviewer()
     loaded = reviewer.read(str(path))[0]
     return reviewer.review(loaded, Progress())

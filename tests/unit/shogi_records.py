@@ -8,10 +8,7 @@ import cshogi
 from tests.unit.shogi_boards import random_moves, walk
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import parse_sfen
-from yomi.engine.shogi.records.record import (
-    GameRecord,
-    RecordedMove,
-)
+from yomi.engine.shogi.records.record import GameRecord, RecordedMove
 
 MIDDLE = "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w GR5pnsg 1"
 

@@ -46,18 +46,8 @@ from yomi.engine.mistakes import DEFAULT, Thresholds
 from yomi.engine.options import Options
 from yomi.engine.pages.review import page_data
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.reviews.review import (
-    MARK,
-    Candidate,
-    Opinion,
-    ReviewedMove,
-    ReviewError,
-    reviewed_moves,
-    short_engine,
-)
-from yomi.engine.reviews.scans import (
-    Progress,
-)
+from yomi.engine.reviews.review import MARK, Candidate, Opinion, ReviewError, reviewed_moves, short_engine
+from yomi.engine.reviews.scans import Progress
 from yomi.engine.reviews.text import table
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
@@ -116,9 +106,7 @@ def test_a_game_of_go_is_reviewed_up_to_a_move_that_cannot_be_played(tmp_path: P
 def test_a_game_of_shogi_is_reviewed_up_to_a_move_that_cannot_be_played(
     name: str, text: str, fault: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / name
-    path.write_text(text)
-    annotated = shogi_review(path)
+    annotated = shogi_review(tmp_path / name, text)
     assert len(annotated.moves) == 1
     texts = [str(note) for note in annotated.notes]
     assert any(fault in text and text.endswith("; the game is read up to there") for text in texts)
@@ -144,29 +132,6 @@ def test_a_second_review_replaces_the_first(tmp_path: Path) -> None:
     assert go_review(once, tmp_path).files()[".sgf"].decode() == once
 
 
-def test_mistakes_get_a_variation_and_a_mark(tmp_path: Path) -> None:
-    annotated = go_review(SGF, tmp_path)
-    move = annotated.moves[1]
-    bad = Opinion(BLACK, 0.9, 5.0, best=move.before.best, visits=16)
-    assert move.before.best is not None
-    annotated.moves[1] = ReviewedMove(
-        2, WHITE, move.move, "B4", "C4", ("C4",), Opinion(WHITE, 0.5, 0.0, best=99, pv=move.before.pv), bad
-    )
-    data = annotated.files()[".sgf"]
-    record = read_sgf(data)
-    first = record.root.children[0]
-    assert first.children[0].other["BM"] == ["2"]
-    assert Sgf_game.from_bytes(data).get_root()[0][0].get("BM") == 2
-    assert first.children[0].comment.startswith(
-        f"{MARK}blunder; B+5, W 10.0%; best C4 (0, W 50.0%): C4; loss 5.0 points, 40.0%"
-    )
-    assert first.children[1].comment.startswith(f"{MARK}better, 0, W 50.0%")
-    assert first.children[1].move == (WHITE, move.before.pv[0])
-    assert first.children[1].other["SBKV"] == ["50.00"]
-    annotated.files()  # again: nothing doubles
-    assert len(read_sgf(annotated.files()[".sgf"]).root.children[0].children) == 2
-
-
 def test_a_mistake_gets_other_moves_and_its_refutation(tmp_path: Path) -> None:
     annotated = judged_game(tmp_path)
     data = annotated.files()[".sgf"]
@@ -174,6 +139,8 @@ def test_a_mistake_gets_other_moves_and_its_refutation(tmp_path: Path) -> None:
     board = annotated.record.board
     assert [node.move and board.vertex(node.move[1]) for node in (mistake, better, other)] == ["B4", "C4", "D4"]
     assert mistake.other["BM"] == ["2"]
+    assert mistake.comment == f"{MARK}blunder; B+4, W 30.0%; best C4 (0, W 50.0%): C4 D4; loss 4.0 points, 20.0%"
+    assert better.comment.startswith(f"{MARK}better, 0, W 50.0%")
     assert other.comment == f"{MARK}also, B+0.5, W 48.0% (20 visits)"
     assert (better.other["SBKV"], other.other["SBKV"], other.other["V"]) == (["50.00"], ["52.00"], ["0.50"])
     reply, refutation = mistake.children
@@ -183,7 +150,9 @@ def test_a_mistake_gets_other_moves_and_its_refutation(tmp_path: Path) -> None:
         (WHITE, board.parse_vertex("A5")),
     ]
     assert reply.other["TE"] == ["2"], "the user's mark stays"
-    assert len(list(Sgf_game.from_bytes(data).get_main_sequence())) == 5, "the game has no more moves"
+    nodes = list(Sgf_game.from_bytes(data).get_main_sequence())
+    assert len(nodes) == 5, "the game has no more moves"
+    assert nodes[2].get("BM") == 2
     once = read_sgf(data)
     annotate(once, annotated)
     assert once.to_sgf().encode() == data, "a second review changes nothing"
@@ -274,9 +243,7 @@ def test_unknown_rules_are_told(tmp_path: Path) -> None:
 
 
 def test_csa_record_is_annotated(tmp_path: Path) -> None:
-    path = tmp_path / "game.csa"
-    path.write_text(CSA)
-    (record,) = read_records(shogi_review(path).files()[".csa"])
+    (record,) = read_records(shogi_review(tmp_path / "game.csa", CSA).files()[".csa"])
     assert (record.black, record.white, record.ending) == ("Ann", "Bob", "TORYO")
     assert record.comment == "yomi: reviewed by yomi (fake)"
     first = record.moves[0]
@@ -288,9 +255,7 @@ def test_csa_record_is_annotated(tmp_path: Path) -> None:
 
 
 def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
-    path = tmp_path / "game.kif"
-    path.write_bytes(to_bytes(read_records(CSA), ".kif"))
-    text = shogi_review(path).files()[".kif"].decode("cp932")
+    text = shogi_review(tmp_path / "game.kif", to_bytes(read_records(CSA), ".kif")).files()[".kif"].decode("cp932")
     assert re.search(r"^\*\*解析 0 候補1 評価値 -?[0-9]+ 読み筋 △..\S*\([0-9]{2}\)", text, re.MULTILINE)
     assert "最善 75.0%: ▲" in text
     (record,) = read_records(text)
@@ -305,12 +270,10 @@ def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
 def test_the_evaluation_of_the_record_is_kept_for_black(form: str, title: str, line: str, tmp_path: Path) -> None:
     records = read_records(CSA.replace("-3334FU\n+8822UM", "-3334FU\n'** -122 +8822UM\n+8822UM"))
     path = tmp_path / f"game{form}"
-    path.write_bytes(to_bytes(records, form))
-    text = shogi_review(path).files()[form].decode()
+    text = shogi_review(path, to_bytes(records, form)).files()[form].decode()
     assert f"*{title}: -122 {line}\n" in text
     assert f"*{title}: 42 " in text
-    path.write_text(text, encoding="utf-8")
-    assert shogi_review(path).files()[form].decode().count(title) == 2
+    assert shogi_review(path, text).files()[form].decode().count(title) == 2
     assert f"*yomi: {'検討：' if form == '.kifu' else 'reviewed by '}yomi (fake)" in text
 
 
@@ -318,23 +281,18 @@ def test_variations_of_a_record_are_not_lost_in_silence(tmp_path: Path) -> None:
     text = "手合割：平手\n   1 ７六歩(77)\n   2 ３四歩(33)\n\n変化：2手\n   2 ８四歩(83)\n\n変化：7手\n"
     why = "line 8: '変化：7手': expected a move from 1 to 3, such as 変化：1手; the rest of the variation is left out"
     for suffix, lost in ((".kif", [why]), (".usi", [why, "left out: the variations (1), which CSA does not have"])):
-        path = tmp_path / f"game{suffix}"
-        path.write_text(text)
-        annotated = shogi_review(path)
+        annotated = shogi_review(tmp_path / f"game{suffix}", text)
         assert [str(note) for note in annotated.notes] == lost
-    path = tmp_path / "game.kif"
-    (record,) = read_records(shogi_review(path).files()[".kif"])
+    (record,) = read_records(shogi_review(tmp_path / "game.kif").files()[".kif"])
     own = [each for each in record.variations if MARK not in each.moves[0].comment]
     assert [format_usi(each.moves[0].move) for each in own] == ["8c8d"]
     assert len(record.variations) > 1
 
 
 def test_the_sides_of_a_handicap_game(tmp_path: Path) -> None:
-    path = tmp_path / "game.kif"
     names = "先手：糸谷\n後手：深浦\n"
     moves = "   1 ３四歩(33)\n   2 ７六歩(77)\n"
-    path.write_text(f"手合割：香落ち\n{names}{moves}", encoding="utf-8")
-    review = shogi_review(path)
+    review = shogi_review(tmp_path / "game.kif", f"手合割：香落ち\n{names}{moves}")
     language.choose(language.JAPANESE)
     try:
         text = f"{review.heading()}\n{table(review, 3)}"
@@ -372,9 +330,7 @@ KIF_WITH_VARIATIONS = """\
 
 def judged_kif(tmp_path: Path) -> bytes:
     """Return a record with variations of its own, in which the second move is a mistake."""
-    path = tmp_path / "judged.kif"
-    path.write_text(KIF_WITH_VARIATIONS)
-    annotated = shogi_review(path)
+    annotated = shogi_review(tmp_path / "judged.kif", KIF_WITH_VARIATIONS)
     moves = [parse_usi(text) for text in ("8c8d", "4a3b", "8b3b")]
     good = tuple(Candidate(move, 50, 0.4, 0.5 - 0.01 * n, -10.0 * n, (move,)) for n, move in enumerate(moves))
     answer = tuple(map(parse_usi, ("8h2b+", "3a2b", "B*5e")))
@@ -422,22 +378,16 @@ def test_a_second_review_replaces_the_variations_of_the_first(tmp_path: Path) ->
     (record,) = read_records(once)
     mine = GameRecord(record.variations[1].initial.after(parse_usi("8h2b+")), [RecordedMove(parse_usi("3a2b"))])
     record.variations.insert(2, mine)
-    path = tmp_path / "again.kif"
-    path.write_bytes(to_bytes([record], ".kif"))
-    (again,) = read_records(shogi_review(path).files()[".kif"])
+    (again,) = read_records(shogi_review(tmp_path / "again.kif", to_bytes([record], ".kif")).files()[".kif"])
     starts = [format_usi(each.moves[0].move) for each in again.variations]
     assert starts[: starts.index("3a2b") + 1][-2:] == ["8h2b+", "3a2b"], "it leaves a variation of the first review"
     assert starts.count("4a3b") == 0
 
 
 def test_usi_lines_become_csa_and_a_second_review_replaces_the_first(tmp_path: Path) -> None:
-    path = tmp_path / "game.usi"
-    path.write_text("startpos moves 7g7f 3c3d\n")
-    once = shogi_review(path).files()
+    once = shogi_review(tmp_path / "game.usi", "startpos moves 7g7f 3c3d\n").files()
     assert list(once) == [".csa"]
-    again = tmp_path / "again.csa"
-    again.write_bytes(once[".csa"])
-    assert shogi_review(again).files() == once
+    assert shogi_review(tmp_path / "again.csa", once[".csa"]).files() == once
 
 
 def test_alpha_beta_values_the_played_move_beside_the_best(tmp_path: Path) -> None:
@@ -466,9 +416,7 @@ def test_thresholds_in_centipawns_decide_which_moves_are_searched_deeper() -> No
 
 
 def test_a_mated_side_and_a_forced_move(tmp_path: Path) -> None:
-    path = tmp_path / "mate.sfen"
-    path.write_text("sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1 moves G*5b\n")
-    review = shogi_review(path)
+    review = shogi_review(tmp_path / "mate.sfen", "sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1 moves G*5b\n")
     assert review.opinions[-1].mate == 0
     assert review.opinions[-1].winrate == 0.0
     assert review.moves[0].winrate_after == 1.0
@@ -482,11 +430,7 @@ def test_every_position_is_judged_once_whoever_is_slow(tmp_path: Path) -> None:
 
     done = threading.Event()
     path = tmp_path / "game.sgf"
-    path.write_text(
-        "(;SZ[5]"
-        + "".join(f";{color}[{x}{y}]" for color, x, y in zip("BWBWBWBW", "abcdeabc", "aaaaabbb", strict=True))
-        + ")"
-    )
+    path.write_text("(;SZ[5];B[aa];W[ba];B[ca];W[da];B[ea];W[ab];B[bb];W[cb])")
     quick = FakePlayer()
     reviewer = GoReviewer([Slow(), quick], Options(size=5, visits=16))
     (record,) = reviewer.read(str(path))

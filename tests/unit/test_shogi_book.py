@@ -1,5 +1,6 @@
 """Books of openings in all forms; cshogi is the oracle for the keys and for records."""
 
+import contextlib
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -12,18 +13,9 @@ import pytest
 from tests.fakes.books import write_apery, write_yaneuraou, write_ybb
 from tests.unit.shogi_boards import placement_of, walk
 from yomi.engine.options import Options
-from yomi.engine.shogi.book import (
-    AperyBook,
-    BookError,
-    BookMove,
-    YaneuraouBook,
-    YbbBook,
-    book_key,
-    choose,
-    open_book,
-)
+from yomi.engine.shogi.book import BookError, BookMove, book_key, choose, open_book
 from yomi.engine.shogi.notation import parse_usi
-from yomi.engine.shogi.placement import STARTPOS, parse_sfen
+from yomi.engine.shogi.placement import STARTPOS, Placement, parse_sfen
 
 START = parse_sfen(STARTPOS)
 TEXT = """#YANEURAOU-DB2016 1.00
@@ -42,6 +34,12 @@ none none 0 0 0
 """
 
 
+def moves_of(path: Path, *placements: Placement, **options: bool) -> list[list[BookMove]]:
+    """Return a book's moves in each position."""
+    with contextlib.closing(open_book(path, **options)) as book:
+        return [book.moves(placement) for placement in placements]
+
+
 def text_book(folder: Path, text: str = TEXT) -> Path:
     path = folder / "book.db"
     path.write_bytes(text.encode())
@@ -56,31 +54,27 @@ def test_keys_are_those_of_cshogi() -> None:
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_text_book(tmp_path: Path, ending: str) -> None:
-    book = open_book(text_book(tmp_path, TEXT.replace("\n", ending)))
-    assert isinstance(book, YaneuraouBook)
-    assert book.moves(START) == [
+    after = START.after(parse_usi("7g7f"))
+    handicap = parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b P 77")
+    positions = (START, after, after.after(parse_usi("3c3d")), handicap)
+    first, second, *others = moves_of(text_book(tmp_path, TEXT.replace("\n", ending)), *positions)
+    assert first == [
         BookMove(parse_usi("7g7f"), 60, 37, 32, parse_usi("3c3d")),
         BookMove(parse_usi("2g2f"), 39, 30, 32),
         BookMove(parse_usi("5g5f"), 0),
         BookMove(parse_usi("6i7h"), 1, -10, 4),
     ]
-    after = START.after(parse_usi("7g7f"))
-    assert book.moves(after) == [
+    assert second == [
         BookMove(parse_usi("3c3d"), 0, 5, 0, parse_usi("2g2f")),
         BookMove(parse_usi("8c8d"), 0),
     ]
-    assert book.moves(after.after(parse_usi("3c3d"))) == []
-    assert book.moves(parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b P 77")) == []
-    book.close()
+    assert others == [[], []]
 
 
 def test_a_text_book_without_final_newline(tmp_path: Path) -> None:
-    book = open_book(text_book(tmp_path, TEXT[: TEXT.index("\n2g2f")]))
-    assert [entry.move for entry in book.moves(START)] == [parse_usi("7g7f")]
-    book.close()
-    book = open_book(text_book(tmp_path, TEXT[: TEXT.index("\n7g7f")]))
-    assert book.moves(START) == []
-    book.close()
+    (found,) = moves_of(text_book(tmp_path, TEXT[: TEXT.index("\n2g2f")]), START)
+    assert [entry.move for entry in found] == [parse_usi("7g7f")]
+    assert moves_of(text_book(tmp_path, TEXT[: TEXT.index("\n7g7f")]), START) == [[]]
 
 
 def random_book(count: int) -> list[tuple[cshogi.Board, list[BookMove]]]:
@@ -98,20 +92,15 @@ def test_both_forms_are_read_back(tmp_path: Path) -> None:
     positions = [(placement_of(board), moves) for board, moves in entries]
     write_apery(tmp_path / "book.bin", positions)
     write_yaneuraou(tmp_path / "book.db", positions)
-    binary, text = open_book(tmp_path / "book.bin"), open_book(tmp_path / "book.db")
-    assert isinstance(binary, AperyBook)
-    for placement, moves in positions:
-        assert binary.moves(placement) == moves
-        assert text.moves(placement) == moves
-    assert binary.moves(START) == text.moves(START) == []
+    expected = [*(moves for _, moves in positions), []]
+    for name in ("book.bin", "book.db"):
+        assert moves_of(tmp_path / name, *(placement for placement, _ in positions), START) == expected
     records = np.fromfile(tmp_path / "book.bin", cshogi.BookEntry)
     board, moves = entries[7]
     mine = records[records["key"] == board.book_key()]
     assert [int(move) for move in mine["fromToPro"]] == [entry.move for entry in moves]
     assert [int(count) for count in mine["count"]] == [entry.count for entry in moves]
     assert [int(score) for score in mine["score"]] == [entry.score for entry in moves]
-    binary.close()
-    text.close()
 
 
 @pytest.mark.parametrize("depths", [False, True])
@@ -122,13 +111,9 @@ def test_yaneuraous_binary_form_is_read_back(tmp_path: Path, depths: bool) -> No
         for board, moves in entries
     ]
     write_ybb(tmp_path / "book.ybb", positions, depths=depths)
-    book = open_book(tmp_path / "book.ybb")
-    assert isinstance(book, YbbBook)
-    for placement, expected in positions:
-        assert book.moves(placement) == expected
-    assert book.moves(START) == []
-    assert book.moves(parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b P 1")) == []  # no key without all pieces
-    book.close()
+    others = (START, parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b P 1"))  # the second has no key without all pieces
+    found = moves_of(tmp_path / "book.ybb", *(placement for placement, _ in positions), *others)
+    assert found == [*(moves for _, moves in positions), [], []]
     # cshogi packs the same keys and moves.
     data = (tmp_path / "book.ybb").read_bytes()
     keys = {data[32 + 44 * i : 64 + 44 * i] for i in range(len(entries))}
@@ -142,9 +127,9 @@ def test_yaneuraous_binary_form_is_read_back(tmp_path: Path, depths: bool) -> No
 def test_the_move_number_of_yaneuraous_binary_form(tmp_path: Path) -> None:
     write_ybb(tmp_path / "book.ybb", [(START, [BookMove(parse_usi("7g7f"), 0, 30)])])
     for ignore, number, count in ((True, 9, 1), (False, 9, 0), (False, 1, 1)):
-        book = open_book(tmp_path / "book.ybb", ignore_ply=ignore, both_colors=True)
-        assert len(book.moves(replace(START, number=number))) == count
-        book.close()
+        placement = replace(START, number=number)
+        (found,) = moves_of(tmp_path / "book.ybb", placement, ignore_ply=ignore, both_colors=True)
+        assert len(found) == count
 
 
 @pytest.mark.parametrize(
@@ -163,7 +148,7 @@ def test_broken_binary_books(tmp_path: Path, at: int, content: bytes, words: str
     data = path.read_bytes()
     path.write_bytes(data[:at] + content + data[at + len(content) :] * bool(content))
     with pytest.raises(BookError, match=words):
-        open_book(path).moves(START)
+        moves_of(path, START)
 
 
 def test_binary_books_must_be_sorted(tmp_path: Path) -> None:
@@ -177,12 +162,10 @@ def test_binary_books_must_be_sorted(tmp_path: Path) -> None:
 
 
 def test_a_book_for_both_colors(tmp_path: Path) -> None:
-    book = open_book(text_book(tmp_path), both_colors=True)
     passed = parse_sfen(STARTPOS.replace(" b ", " w "))
-    first = book.moves(passed)[0]
-    assert first == BookMove(parse_usi("3c3d"), 60, 37, 32, parse_usi("7g7f"))
-    assert book.moves(START)[0].move == parse_usi("7g7f")
-    book.close()
+    turned, plain = moves_of(text_book(tmp_path), passed, START, both_colors=True)
+    assert turned[0] == BookMove(parse_usi("3c3d"), 60, 37, 32, parse_usi("7g7f"))
+    assert plain[0].move == parse_usi("7g7f")
 
 
 def unlimited(**settings: Any) -> Options:
@@ -239,10 +222,8 @@ def test_a_position_is_found_at_its_own_move_alone_if_that_is_asked_for(tmp_path
     path = text_book(tmp_path)
     after = replace(START.after(parse_usi("7g7f")), number=4)
     for ignore_ply, count in ((True, 2), (False, 0)):
-        book = open_book(path, ignore_ply=ignore_ply)
-        assert len(book.moves(after)) == count
-        assert len(book.moves(replace(after, number=2))) == 2
-        book.close()
+        found = moves_of(path, after, replace(after, number=2), ignore_ply=ignore_ply)
+        assert list(map(len, found)) == [count, 2]
 
 
 def test_choice_without_counts_and_with_an_illegal_move(tmp_path: Path) -> None:
@@ -293,13 +274,8 @@ def test_a_text_book_without_its_header(tmp_path: Path, begin: str) -> None:
     text = "".join(line for line in TEXT.splitlines(keepends=True) if not line.startswith("#"))
     path = tmp_path / "plain.db"
     path.write_text(begin + text, encoding="utf-8")
-    expected = open_book(text_book(tmp_path))
-    book = open_book(path)
-    for position in (START, START.after(parse_usi("7g7f"))):
-        assert book.moves(position) == expected.moves(position)
-    assert book.moves(START)
-    book.close()
-    expected.close()
+    positions = (START, START.after(parse_usi("7g7f")))
+    assert moves_of(path, *positions) == moves_of(text_book(tmp_path), *positions)
 
 
 def test_a_missing_book() -> None:
@@ -316,16 +292,13 @@ def test_a_missing_book() -> None:
     ],
 )
 def test_broken_lines(tmp_path: Path, line: str) -> None:
-    book = open_book(text_book(tmp_path, TEXT.replace("2g2f none 30 32 39", line)))
+    path = text_book(tmp_path, TEXT.replace("2g2f none 30 32 39", line))
     with pytest.raises(BookError, match=f"broken line '{line}', expected a move"):
-        book.moves(START)
-    book.close()
+        moves_of(path, START)
 
 
 def test_broken_records(tmp_path: Path) -> None:
     path = tmp_path / "book.bin"
     path.write_bytes(book_key(START).to_bytes(8, "little") + b"\xff" * 8)
-    book = open_book(path)
     with pytest.raises(BookError, match="record 0 has the move 65535"):
-        book.moves(START)
-    book.close()
+        moves_of(path, START)

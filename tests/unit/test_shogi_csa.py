@@ -16,10 +16,7 @@ from yomi.engine.shogi.notation import format_usi
 from yomi.engine.shogi.placement import Placement, format_sfen
 from yomi.engine.shogi.records import csa
 from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
-from yomi.engine.shogi.records.record import (
-    START,
-    RecordError,
-)
+from yomi.engine.shogi.records.record import START, RecordError
 
 
 @looped("seed", range(12))
@@ -107,36 +104,6 @@ def test_csa_positions(text: str, sfen: str) -> None:
     assert format_sfen(record.initial) == sfen
     again = read_records("\n".join(csa.format_position(record.initial)))[0]
     assert again.initial == record.initial
-
-
-def test_csa_version_3() -> None:
-    record = read_records("'CSA encoding=UTF-8\nV3.0\nPI\n+\n+7776FU\nT0.523\n%MAX_MOVES\n")[0]
-    assert record.moves[0].seconds == 0.523
-    assert record.winner == DRAW
-
-
-@looped(
-    ("text", "words"),
-    [
-        ("PI\n+\n+7775FU\n-3334FU\n", r"line 3: move 1 '\+7775FU': the piece on 7g does not move there"),
-        ("PI\n+\n+7776KI\n", "line 3: move 1: .* found FU on 77, expected a piece that becomes KI"),
-        ("PI\n+\n+77\n", r"line 3: '\+77': expected a statement of CSA"),
-        ("PI\n+\n+7776FU\n+2726FU\n", r"line 4: move 2: '\+2726FU' is a move of the other side"),
-        ("PI82KA\n+\n", "line 1: .* takes away KA on 82, which is not there"),
-        ("PI82XX\n+\n", "line 1: .* expected a square and a piece"),
-        ("P1-KY\n+\n", "line 2: the position: no king"),
-        ("P1-KX\n+\n", "line 1: '-KX' in"),
-        ("V2.2\n", "line 1: the record ends without a position"),
-        ("PI\n", "line 1: the record ends without the side to move"),
-        ("P+59OU59KI\n", "line 1: .* puts two pieces on 59"),
-        ("PI\n+\nP+00FU\n", "line 3: .* after the side to move"),
-        ("", "an empty record"),
-    ],
-)
-def test_broken_csa(text: str, words: str) -> None:
-    with pytest.raises(RecordError, match=words) as caught:
-        read_records(text)
-    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_csa_of_a_game_that_an_illegal_move_has_ended() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.looping import looped
 from tests.naive.shogi_mate import checks, gives_mate, mates
+from tests.shared_data import shared_path
 from tests.unit.shogi_boards import walk
 from yomi.engine.color import WHITE
 from yomi.engine.play import PERPETUAL_CHECK
@@ -290,10 +291,7 @@ def test_an_error_in_the_thread_is_raised_by_stop(search: MateSearch, monkeypatc
 
 @pytest.mark.parametrize("plies", [3, 5, 7, 9, 11])
 def test_shared_problems(search: MateSearch, plies: int) -> None:
-    path = next((each / "shared" for each in Path(__file__).parents if (each / "shared" / "data").is_dir()), None)
-    if path is None:
-        pytest.skip("no shared data")
-    lines = (path / "data" / "shogi" / f"mate-{plies}-ply.sfen").read_text(encoding="utf-8").splitlines()
+    lines = shared_path("data", "shogi", f"mate-{plies}-ply.sfen").read_text(encoding="utf-8").splitlines()
     for line in lines[::20]:
         sfen = line.removeprefix("sfen ").strip()
         replay(sfen, search.solve(ShogiGame(sfen).position, max_ply=63, nodes=500_000, shorten=False).moves)

@@ -4,10 +4,12 @@ import cshogi
 import numpy as np
 import pytest
 
+from tests.naive.shogi_rules import SlowShogi
 from tests.unit.shogi_boards import walk
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.placement import format_sfen, parse_sfen, turned
 from yomi.native.shogi import material
 from yomi.native.shogi.effects import CAPTURE, EFFECTS_DTYPE, RANK, find_attacks, find_losses
 from yomi.native.shogi.pieces import PAWN, SILVER
@@ -23,36 +25,9 @@ def effects() -> np.void:
     return np.zeros(1, EFFECTS_DTYPE)[0]
 
 
-def turned(sfen: str) -> str:
+def turned_sfen(sfen: str) -> str:
     """Return the same position with the colors changed."""
-    board, side, hands, number = sfen.split()
-    rows = []
-    for row in reversed(board.split("/")):
-        cells, prefix = [], ""
-        for cell in row:
-            if cell == "+":
-                prefix = "+"
-                continue
-            cells.append(prefix + cell.swapcase())
-            prefix = ""
-        rows.append("".join(reversed(cells)))
-    black = "".join(hands.swapcase()) if hands != "-" else "-"
-    counts, upper, lower = "", "", ""
-    for each in black:
-        if each.isdigit():
-            counts += each
-            continue
-        if each.isupper():
-            upper += counts + each
-        else:
-            lower += counts + each
-        counts = ""
-    return f"{'/'.join(rows)} {'w' if side == 'b' else 'b'} {upper + lower or '-'} {number}"
-
-
-def turned_move(move: int) -> int:
-    origin = move >> 7 & 127
-    return (80 - (move & 127)) | (origin if origin > 80 else 80 - origin) << 7 | (move & 1 << 14)
+    return format_sfen(parse_sfen(sfen).turned())
 
 
 def logit(sfen: str, move: str, effects: np.void) -> float:
@@ -66,50 +41,12 @@ def test_attacks_are_those_of_a_board(effects: np.void) -> None:
         pieces = np.array(board.pieces, np.uint8)
         kings = [int(np.flatnonzero(pieces == code)[0]) for code in (8, 24)]
         find_attacks(pieces, kings[0], kings[1], effects)
-        for color in range(2):
-            for square in range(81):
+        slow = SlowShogi(pieces.tolist(), [[0] * 7, [0] * 7], 1)
+        for origin in np.flatnonzero(pieces).tolist():
+            color, kind = divmod(int(pieces[origin]), 16)
+            for square in slow.reach(origin):
                 word = int(effects["attackers"][color, square])
-                # cshogi's attackers see no batteries: they are a part of ours
-                for other in range(81):
-                    if not cshogi_attacks(board, color, other, square):
-                        continue
-                    rank = int(RANK[int(pieces[other]) & 15])
-                    assert word >> 4 * rank & 15 > 0, (board.sfen(), other, square)
-                if word == 0:
-                    assert not any(cshogi_attacks(board, color, other, square) for other in range(81))
-
-
-def cshogi_attacks(board: cshogi.Board, color: int, origin: int, square: int) -> bool:
-    code = board.piece(origin)
-    if code == 0 or code >> 4 != color:
-        return False
-    file, rank = divmod(square, 9)
-    files, ranks = file - origin // 9, rank - origin % 9
-    if color:
-        files, ranks = -files, -ranks
-    kind = code & 15
-    golds = {(0, -1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1)}
-    around = {(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)} - {(0, 0)}
-    steps = {
-        1: {(0, -1)},
-        3: {(1, -2), (-1, -2)},
-        4: {(0, -1), (1, -1), (-1, -1), (1, 1), (-1, 1)},
-        8: around,
-        13: around,
-        14: around,
-        **dict.fromkeys((7, 9, 10, 11, 12), golds),
-    }.get(kind, set())
-    if (files, ranks) in steps:
-        return True
-    straight, diagonal = (files == 0) != (ranks == 0), files != 0 and abs(files) == abs(ranks)
-    slides = (
-        (kind == 2 and files == 0 and ranks < 0) or (kind in (5, 13) and diagonal) or (kind in (6, 14) and straight)
-    )
-    if not slides:
-        return False
-    length = max(abs(files), abs(ranks))
-    step = (file - origin // 9) // length * 9 + (rank - origin % 9) // length
-    return all(board.piece(origin + step * i) == 0 for i in range(1, length))
+                assert word >> 4 * int(RANK[kind]) & 15 > 0, (board.sfen(), origin, square)
 
 
 @pytest.mark.parametrize(
@@ -138,10 +75,10 @@ def test_exchanges(sfen: str, square: str, loss: int, effects: np.void) -> None:
 def test_colors_are_alike(effects: np.void) -> None:
     for seed in range(3):
         for board in list(walk(seed, 150))[::7]:
-            ours, theirs = ShogiGame(board.sfen()), ShogiGame(turned(board.sfen()))
+            ours, theirs = ShogiGame(board.sfen()), ShogiGame(turned_sfen(board.sfen()))
             first = material.evaluate(ours.position, effects)
             logits = [material.prior_logit(ours.position, effects, move) for move in ours.legal_moves()]
-            moves = [turned_move(move) for move in ours.legal_moves()]
+            moves = [turned(move) for move in ours.legal_moves()]
             second = material.evaluate(theirs.position, effects)
             assert first == pytest.approx(second, abs=1e-4)
             other = [material.prior_logit(theirs.position, effects, move) for move in moves]
@@ -150,7 +87,7 @@ def test_colors_are_alike(effects: np.void) -> None:
 
 @pytest.mark.parametrize("sfen", ["4k4/9/4P4/9/9/9/9/9/9 b G2r2b3g4s4n4l17p 1", "4k4/4r4/9/9/9/9/9/9/4L4 w P 1"])
 def test_a_side_without_a_king_is_not_in_check(sfen: str, effects: np.void) -> None:
-    values = [float(material.evaluate(ShogiGame(each).position, effects)) for each in (sfen, turned(sfen))]
+    values = [float(material.evaluate(ShogiGame(each).position, effects)) for each in (sfen, turned_sfen(sfen))]
     assert values[0] == pytest.approx(values[1], abs=1e-4)
     assert not effects["attackers"][:, NO_SQUARE].any()
     assert abs(values[0]) <= 1.0

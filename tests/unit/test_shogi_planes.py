@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterator
 
@@ -11,11 +10,16 @@ import numpy as np
 import pytest
 from cshogi.dlshogi import make_input_features, make_move_label, use_nyugyoku_features
 
-from tests.shared_data import shared_path
-from tests.unit.shogi_boards import CROWDED, random_moves, walk
+from tests.unit.shogi_boards import CROWDED, walk
 from yomi.native.shogi.planes import ALPHAZERO_PLANES, policy_index, write_planes
-from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
-from yomi.native.shogi.rules import play, set_position
+from yomi.native.shogi.position import (
+    FORM_ALPHAZERO,
+    FORM_DLSHOGI,
+    MAX_HISTORY,
+    POSITION_DTYPE,
+    play,
+    set_position,
+)
 from yomi.native.shogi.spec import SCRATCH_DTYPE
 from yomi.nets.data.symmetry import symmetries_of
 from yomi.nets.dlshogi.network import ShogiForm
@@ -75,17 +79,6 @@ def extras(request: pytest.FixtureRequest) -> Iterator[int]:
 def test_planes_and_labels_are_dlshogis(extras: int) -> None:
     for board in boards(4):
         check(board, extras)
-
-
-@pytest.mark.slow
-def test_planes_and_labels_of_book_lines_are_dlshogis(extras: int) -> None:
-    lines = shared_path("data", "shogi", "taya36.sfen").read_text().splitlines()
-    for line in lines[::12]:
-        board = cshogi.Board()
-        _, _, moves = line.partition("moves ")
-        for move in moves.split():
-            check(board, extras)
-            board.push_usi(move)
 
 
 def naive_planes(board: cshogi.Board, repeated: bool) -> np.ndarray:
@@ -170,20 +163,6 @@ def test_alphazeros_form_sees_repetitions() -> None:
         assert not planes_of(position, history, ALPHAZERO_PLANES, 0)[0][28].any(), ply
         play(position, history, cshogi.move16(board.push_usi(move)))
     assert (planes_of(position, history, ALPHAZERO_PLANES, 0)[0] == naive_planes(board, repeated=True)).all()
-
-
-def test_planes_follow_the_moves() -> None:
-    board = cshogi.Board()
-    position, history = position_of(board)
-    rng = random.Random(3)
-    for move in random_moves(11, 120):
-        play(position, history, cshogi.move16(board.push_usi(move)))
-        if rng.random() < 0.1:
-            fresh, fresh_history = position_of(board)
-            for found, expected in zip(
-                planes_of(position, history, 62, 119), planes_of(fresh, fresh_history, 62, 119), strict=True
-            ):
-                assert (found == expected).all()
 
 
 def test_forms_have_the_same_numbers_everywhere() -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.naive.shogi_rules import SlowShogi
 from tests.naive.shogi_rules import repetition as slow_repetition
 from yomi.native.shogi import rules
-from yomi.native.shogi.movegen import has_legal_move
+from yomi.native.shogi.movegen import has_legal_move, is_legal, legal_moves
 from yomi.native.shogi.position import (
     ENTERING_KING_24,
     ENTERING_KING_24H,
@@ -30,7 +30,6 @@ from yomi.native.shogi.position import (
 )
 from yomi.native.shogi.squares import NO_SQUARE
 
-ENTERING_KING = {cshogi.LAW_24: ENTERING_KING_24, cshogi.LAW_27: ENTERING_KING_27}
 KINDS = {
     cshogi.NOT_REPETITION: rules.NONE,
     cshogi.REPETITION_DRAW: rules.DRAW,
@@ -61,12 +60,12 @@ class Native:
     def moves(self) -> list[int]:
         """Return the legal moves."""
         found = np.zeros(MAX_MOVES, np.uint16)
-        return found[: rules.legal_moves(self.pos, self.history, found)].tolist()
+        return found[: legal_moves(self.pos, self.history, found)].tolist()
 
     def play(self, *moves: int) -> None:
         """Play moves."""
         for move in moves:
-            assert rules.is_legal(self.pos, self.history, move)
+            assert is_legal(self.pos, self.history, move)
             play(self.pos, self.history, move)
 
     def repetition(self) -> int:
@@ -87,18 +86,6 @@ def check_same(board: cshogi.Board, own: Native, fresh: Native) -> None:
     assert (own.history[length - 2 : length] == fresh.history[:2]).all()
     fresh.pos["history_length"] = length
     assert fresh.records.tobytes() == own.records.tobytes()
-
-
-def check_declaration(board: cshogi.Board, pos: Any) -> int:
-    """Compare both rules of declaration; return by how many of them it is a win."""
-    wins = 0
-    for law, rule in ENTERING_KING.items():
-        pos["entering_king"] = rule
-        assert bool(rules.declaration(pos)) == board.is_nyugyoku(law)
-        wins += board.is_nyugyoku(law)
-    pos["entering_king"] = ENTERING_KING_NONE
-    assert not rules.declaration(pos)
-    return wins
 
 
 def walk(rng: random.Random, board: cshogi.Board, plies: int, back: float) -> Iterator[int]:
@@ -217,80 +204,62 @@ def random_placement(rng: random.Random, pieces: int, far: float) -> cshogi.Boar
     return found
 
 
-def turned(board: cshogi.Board) -> cshogi.Board:
-    """Return the same position with the colors changed."""
-    return cshogi.Board(cshogi.rotate_sfen(board.sfen()))
+def random_placements(
+    seed: int, count: int, least: int, far: float
+) -> Iterator[tuple[cshogi.Board, Native, SlowShogi]]:
+    """Yield random positions, each also with the colors changed, as a cshogi board, a native one and a slow twin."""
+    rng, own = random.Random(seed), Native()
+    for _ in range(count):
+        board = random_placement(rng, rng.randint(least, 34), far)
+        for each in (board, cshogi.Board(cshogi.rotate_sfen(board.sfen()))) if board else ():
+            slow = SlowShogi(list(each.pieces), [list(hand) for hand in each.pieces_in_hand], each.turn + 1)
+            yield each, own.set_like(each), slow
 
 
 def test_random_placements_are_those_of_cshogi_and_the_slow_twin() -> None:
-    rng = random.Random(3)
-    own, fresh = Native(), Native()
-    for _ in range(40):
-        placement = random_placement(rng, rng.randint(2, 34), 0.0)
-        for board in (placement, turned(placement)) if placement else ():
-            own.set_like(board)
-            check_same(board, own, fresh)
-            slow = SlowShogi(board.pieces, [list(hand) for hand in board.pieces_in_hand], board.turn + 1)
-            assert sorted(own.moves()) == sorted(slow.legal_moves())
-            for move in own.moves():
-                then = slow.after(move)
-                assert bool(gives_check(own.pos, move)) == then.in_check(then.side)
+    fresh = Native()
+    for board, own, slow in random_placements(3, 40, 2, 0.0):
+        check_same(board, own, fresh)
+        assert sorted(own.moves()) == sorted(slow.legal_moves())
+        for move in own.moves():
+            then = slow.after(move)
+            assert bool(gives_check(own.pos, move)) == then.in_check(then.side)
 
 
-def test_declarations_are_those_of_cshogi() -> None:
-    rng = random.Random(4)
-    own = Native()
-    wins = [0, 0, 0]
-    for _ in range(1500):
-        placement = random_placement(rng, rng.randint(14, 34), 0.6)
-        for board in (placement, turned(placement)) if placement else ():
-            wins[check_declaration(board, own.set_like(board).pos)] += 1
-    assert min(wins) > 30
-
-
-def test_in_handicap_games_white_needs_less_for_a_declaration() -> None:
-    rng = random.Random(9)
-    own = Native()
-    eased = draws = 0
-    for _ in range(1500):
-        placement = random_placement(rng, rng.randint(14, 34), 0.6)
-        for board in (placement, turned(placement)) if placement else ():
-            pos = own.set_like(board).pos
-            slow = SlowShogi(list(board.pieces), [list(hand) for hand in board.pieces_in_hand], board.turn + 1)
-            for plain, eased_rule, points in (
-                (ENTERING_KING_24, ENTERING_KING_24H, (31, 31)),
-                (ENTERING_KING_27, ENTERING_KING_27H, (28, 27)),
-            ):
-                found = []
-                for rule, given in ((plain, 0), (eased_rule, slow.points_given())):
-                    pos["entering_king"] = rule
-                    found.append(bool(rules.declaration(pos)))
-                    assert found[-1] == slow.can_declare(points[0], points[1] - given)
-                    may_draw = points[0] == 31 and slow.can_declare(24, 24 - given) and not found[-1]
-                    assert bool(rules.draw_declaration(pos)) == may_draw
-                    draws += may_draw
-                eased += found[1] and not found[0]
-    assert eased > 30
-    assert draws > 30
+def test_declarations_are_those_of_cshogi_and_in_handicap_games_white_needs_less() -> None:
+    plain = eased = draws = 0
+    for board, own, slow in random_placements(9, 1500, 14, 0.6):
+        own.pos["entering_king"] = ENTERING_KING_NONE
+        assert not rules.declaration(own.pos)
+        for law, rules_of_law, points in (
+            (cshogi.LAW_24, (ENTERING_KING_24, ENTERING_KING_24H), (31, 31)),
+            (cshogi.LAW_27, (ENTERING_KING_27, ENTERING_KING_27H), (28, 27)),
+        ):
+            found = []
+            for rule, given in zip(rules_of_law, (0, slow.points_given()), strict=True):
+                own.pos["entering_king"] = rule
+                found.append(bool(rules.declaration(own.pos)))
+                assert found[-1] == slow.can_declare(points[0], points[1] - given)
+                may_draw = law == cshogi.LAW_24 and slow.can_declare(24, 24 - given) and not found[-1]
+                assert bool(rules.draw_declaration(own.pos)) == may_draw
+                draws += may_draw
+            assert found[0] == board.is_nyugyoku(law)
+            plain += found[0]
+            eased += found[1] and not found[0]
+    assert min(plain, eased, draws) > 30
 
 
 def test_a_king_tries_where_the_other_king_starts() -> None:
-    rng = random.Random(11)
-    own = Native()
     found = refused = 0
-    for _ in range(500):
-        placement = random_placement(rng, rng.randint(14, 34), 0.6)
-        for board in (placement, turned(placement)) if placement else ():
-            pos = own.set_like(board).pos
-            slow = SlowShogi(list(board.pieces), [list(hand) for hand in board.pieces_in_hand], board.turn + 1)
-            king, target = (8, 36) if slow.side == 1 else (24, 44)
-            tries = [move for move in slow.legal_moves()
-                     if move & 127 == target and move >> 7 < 81 and slow.board[move >> 7] == king]  # fmt: skip
-            assert [rules.try_move(pos)] == (tries or [0])
-            pos["entering_king"] = ENTERING_KING_TRY
-            assert bool(rules.declaration(pos)) == bool(tries)
-            found += bool(tries)
-            refused += not tries and target in slow.reach(slow.board.index(king))
+    for _, own, slow in random_placements(11, 500, 14, 0.6):
+        king, target = (8, 36) if slow.side == 1 else (24, 44)
+        tries = [move for move in slow.legal_moves()
+                 if move & 127 == target and move >> 7 < 81 and slow.board[move >> 7] == king]  # fmt: skip
+        assert [rules.try_move(own.pos)] == (tries or [0])
+        own.pos["entering_king"] = ENTERING_KING_TRY
+        assert bool(rules.declaration(own.pos)) == bool(tries)
+        found += bool(tries)
+        refused += not tries and target in slow.reach(slow.board.index(king))
     assert min(found, refused) > 10
 
 
@@ -310,4 +279,4 @@ def test_moves_that_are_not_there_are_illegal() -> None:
     own = Native().set_like(cshogi.Board())
     moves = set(own.moves())
     for move in range(1 << 15):
-        assert bool(rules.is_legal(own.pos, own.history, move)) == (move in moves)
+        assert bool(is_legal(own.pos, own.history, move)) == (move in moves)

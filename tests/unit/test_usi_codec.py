@@ -61,12 +61,6 @@ def test_setoption(text: str, expected: tuple[str, str | None]) -> None:
     assert parse_setoption(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "name", "name value 3", "value"])
-def test_setoption_without_a_name(text: str) -> None:
-    with pytest.raises(ValueError, match="expected name NAME"):
-        parse_setoption(text)
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -82,10 +76,13 @@ def test_position(text: str, expected: tuple[str, list[str]]) -> None:
     assert parse_position(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "fen x", "startpos 7g7f", "sfen", "sfen 9/9 b", "sfen a b c d e"])
-def test_positions_of_another_form(text: str) -> None:
-    with pytest.raises(ValueError, match="expected startpos or sfen"):
-        parse_position(text)
+def test_arguments_of_another_form() -> None:
+    for text in ("", "name", "name value 3", "value"):
+        with pytest.raises(ValueError, match="expected name NAME"):
+            parse_setoption(text)
+    for text in ("", "fen x", "startpos 7g7f", "sfen", "sfen 9/9 b", "sfen a b c d e"):
+        with pytest.raises(ValueError, match="expected startpos or sfen"):
+            parse_position(text)
 
 
 def parse(text: str) -> tuple[Go, list[str]]:

@@ -130,19 +130,6 @@ def test_input_without_quit_gets_short_searches(goes: list[str]) -> None:
     assert sum("with quit at its end searches are full" in line for line in lines) == len(goes)
 
 
-@pytest.mark.parametrize("is_file", [True, False])
-def test_scripts_get_full_searches(is_file: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yomi.engine.shogi.usi.session.GRACE", 0.0)
-    talk = Talk(0.2)
-    talk.say("isready", "position startpos")
-    for line in ["go nodes 5", "go nodes 5"] + ["quit"] * (not is_file):
-        talk.session.receive(line.encode())
-    talk.session.receive_end(is_file)
-    talk.session.run()
-    assert len(talk.answers) == 2
-    assert "the input has ended" not in "".join(talk.written)
-
-
 REFUSED = (
     "position startpos moves 7g7f 7g7f",
     "position startpos moves 7g7f resign",

@@ -19,7 +19,7 @@ from yomi.engine.servers.settings import STARS
 from yomi.engine.shogi.floodgate import codec
 from yomi.engine.shogi.floodgate.game import CsaGame, ShogiSeat
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.records.record import RecordedMove, note_of
+from yomi.engine.shogi.records.record import note_of
 
 log = logging.getLogger("yomi.servers")
 
@@ -211,17 +211,14 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
             self.send("%TORYO")
         else:
             note = note_of(decision, game.placement, taken, self.seat.centipawns)
-            text = self._played(game, note)
+            score = note.score if self.server.comments else None
+            if score is not None and game.color != BLACK:
+                score = -score
+            text = codec.format_move(game.play_own(note), score, note.pv)
             game.sent_at = time.monotonic()
             self.send(text)
             if self.seat.ponders and decision.ponder is not None:
                 self.ponder(game, format_usi(decision.ponder), spent=taken)
-
-    def _played(self, game: CsaGame, note: RecordedMove) -> str:
-        score = note.score if self.server.comments else None
-        if score is not None and game.color != BLACK:
-            score = -score
-        return codec.format_move(game.play_own(note), score, note.pv)
 
     def _over(self, game: CsaGame, result: str) -> None:
         self.stop_thinking(game)

@@ -195,37 +195,36 @@ def read_evaluation(move: RecordedMove, texts: Texts, text: str, *, by_black: bo
             return False
         move.pv = match["line"].strip()
         return True
-    score = _score_of(text)
-    if score is None:
+    evaluation = _evaluation_of(text)
+    if evaluation is None:
         return False
-    found = next(filter(None, (form.fullmatch(text) for form in (LABELLED, BRACKETED, FLOODGATE))), None)
+    score, parts = evaluation
     move.score = score if by_black else -score
-    move.pv = (found["line"] or "").strip() if found else ""
-    move.is_review = text.startswith("#") or (found is not None and found.groupdict().get("kind") in ("解析", "検討"))
+    move.pv = (parts.get("line") or "").strip()
+    move.is_review = text.startswith("#") or parts.get("kind") in ("解析", "検討")
     return True
 
 
 def is_read(move: RecordedMove, text: str) -> bool:
     """Whether a comment line of `move` would be read as a part of its evaluation."""
     if move.score is None:
-        return _score_of(text.rstrip()) is not None
+        return _evaluation_of(text.rstrip()) is not None
     return not move.pv and LINE.fullmatch(text.rstrip()) is not None
 
 
-def _score_of(text: str) -> int | None:
-    """Return an evaluation in centipawns for Black, or None for another text."""
-    if mate := MATE.fullmatch(text):
-        return (1 if mate["winner"] == "先手" else -1) * (MATE_SCORE - min(int(mate["plies"] or 0), MATE_SCORE // 2))
-    for form in (LABELLED, BRACKETED, FLOODGATE):
-        match = form.fullmatch(text)
-        if match is None:
-            continue
-        if match["score"] is None:
-            score = MATE_SCORE - min(int(match["plies"] or 0), MATE_SCORE // 2)
-            return -score if match["sign"] == "-" else score
-        value = float(match["score"])
-        return round(value) if abs(value) <= MAX_SCORE else None
-    return None
+def _evaluation_of(text: str) -> tuple[int, dict[str, str | None]] | None:
+    """Return an evaluation in centipawns for Black and the named parts of its text, or None for another text."""
+    match = next(filter(None, (form.fullmatch(text) for form in (MATE, LABELLED, BRACKETED, FLOODGATE))), None)
+    if match is None:
+        return None
+    parts = match.groupdict()
+    number = parts.get("score")
+    if number is not None:
+        value = float(number)
+        return (round(value), parts) if abs(value) <= MAX_SCORE else None
+    score = MATE_SCORE - min(int(parts["plies"] or 0), MATE_SCORE // 2)
+    is_white = parts.get("winner") == "後手" or parts.get("sign") == "-"
+    return (-score if is_white else score), parts
 
 
 def format_evaluation(recorded: RecordedMove, before: Placement) -> str:
@@ -260,12 +259,8 @@ def csa_pv(recorded: RecordedMove, before: Placement) -> str:
 def _moves_of(recorded: RecordedMove, before: Placement) -> list[int] | None:
     """Return the line expected after a move (whose text may begin with the move), or None if it cannot be read."""
     text, target = recorded.pv, target_of(recorded.move)
-    after = before.after(recorded.move)
     # Most programs write the line after the move; some repeat the move first.
-    moves = parse_line(text, after, target)
-    if moves is None:
-        moves = parse_line(text, before)
-        if moves is not None and moves[:1] != [recorded.move]:
-            return None
-        return None if moves is None else moves[1:]
+    moves = parse_line(text, before.after(recorded.move), target)
+    if moves is None and (whole := parse_line(text, before)) and whole[0] == recorded.move:
+        return whole[1:]
     return moves
