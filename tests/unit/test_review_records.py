@@ -139,7 +139,8 @@ def test_a_mistake_gets_other_moves_and_its_refutation(tmp_path: Path) -> None:
     board = annotated.record.board
     assert [node.move and board.vertex(node.move[1]) for node in (mistake, better, other)] == ["B4", "C4", "D4"]
     assert mistake.other["BM"] == ["2"]
-    assert mistake.comment == f"{MARK}blunder; B+4, W 30.0%; best C4 (0, W 50.0%): C4 D4; loss 4.0 points, 20.0%"
+    expected = "blunder; B+4, W 30.0%; best C4 (0, W 50.0%): C4 D4; loss 4.0 points, 20.0% (99 visits)"
+    assert mistake.comment == MARK + expected
     assert better.comment.startswith(f"{MARK}better, 0, W 50.0%")
     assert other.comment == f"{MARK}also, B+0.5, W 48.0% (20 visits)"
     assert (better.other["SBKV"], other.other["SBKV"], other.other["V"]) == (["50.00"], ["52.00"], ["0.50"])
