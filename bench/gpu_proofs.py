@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from yomi.bench.measure import write_moves
+from yomi.bench.measure import fill_row
 from yomi.engine.cli.output import set_up_logs
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.cuda import CudaDriver
@@ -306,19 +306,15 @@ def _played(kind: Game[Any, Any], subject: BenchmarkPositions, draw: random.Rand
 
     `node` contains each row's number; evaluators do not touch it.
     """
-    spec = subject.spec
-    batch, scratch = make_batch(spec, POSITIONS, Inputs.NETWORK), np.zeros(1, spec.scratch_dtype)[0]
+    batch = make_batch(subject.spec, POSITIONS, Inputs.NETWORK)
     for row in range(POSITIONS):
         game: Any = draw.choice(subject.games).copy()  # type: ignore[attr-defined]
         for _ in range(draw.randrange(8)):
             move = draw.choice(game.legal_moves())
             game.push(move)
         symmetry = row % 8 if TABLE["symmetry"].is_for(kind.name) else 0
-        batch.node[row], batch.symmetry[row] = row, symmetry
-        position = spec.with_flags(game.position)
-        batch.move_count[row] = write_moves(position, game.history, symmetry, batch.moves[row], batch.indices[row])
-        for write, inputs in ((subject.write_bits, batch.bits), (subject.write_planes, batch.planes)):
-            write(position, game.history, symmetry, scratch, inputs[row], batch.extras[row])
+        batch.node[row] = row
+        fill_row(batch, row, subject, game, symmetry, Inputs.NETWORK)
     return batch
 
 

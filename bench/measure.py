@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from yomi.engine.evaluators.queue import Job
-from yomi.native.bits import U
-from yomi.native.game import legal_moves, policy_index
-from yomi.native.jit import kernel
+from yomi.native.game_calls import index_legal_moves
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 
@@ -23,18 +21,28 @@ if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.game import BenchmarkPositions
     from yomi.engine.search.types import SearchableGame, SearchSettings
+    from yomi.native.tree.arrays import Batch
 
 # Largest batch size to try, even if the search uses smaller batches.
 LARGEST_BATCH = 32
 
 
-@kernel
-def write_moves(pos, history, symmetry, moves, indices):  # type: ignore[no-untyped-def]
-    """Write the legal moves and their policy indices under a symmetry; return the number of moves."""
-    count = legal_moves(pos, history, moves)
-    for i in range(U(count)):
-        indices[i] = policy_index(pos, moves[i], symmetry)
-    return count
+def fill_row(
+    batch: Batch, row: int, subject: BenchmarkPositions, game: SearchableGame, symmetry: int, inputs: Inputs
+) -> None:
+    """Write a game's position into a row of a batch as the search would: its moves and the evaluator's inputs."""
+    positions, scratch = subject.spec.positions(1), np.zeros(1, subject.spec.scratch_dtype)[0]
+    positions[0] = position = subject.spec.with_flags(game.position)
+    part = slice(row, row + 1)
+    batch.symmetry[row] = symmetry
+    lists = batch.moves[part], batch.move_count[part], batch.indices[part]
+    index_legal_moves(positions, game.history, symmetry, *lists)
+    if Inputs.BITS in inputs:
+        subject.write_bits(position, game.history, symmetry, scratch, batch.bits[row], batch.extras[row])
+    if Inputs.NUMBERS in inputs:
+        subject.write_planes(position, game.history, symmetry, scratch, batch.planes[row], batch.extras[row])
+    if Inputs.POSITIONS in inputs:
+        batch.positions[row] = position
 
 
 def run_threads(work: Callable[[threading.Event], Iterator[int]], threads: int, seconds: float) -> float:
@@ -127,21 +135,10 @@ def make_job(
     evaluator: Evaluator, subject: BenchmarkPositions, game: SearchableGame, rows: int, done: SimpleQueue[Job]
 ) -> Job:
     """Return a full batch of a game's position. If the evaluator reads planes, each row has another symmetry."""
-    spec = subject.spec
     inputs = evaluator.inputs
-    batch = make_batch(spec, rows, inputs)
-    position, scratch = spec.with_flags(game.position), np.zeros(1, spec.scratch_dtype)[0]
+    batch = make_batch(subject.spec, rows, inputs)
     for row in range(rows):
-        symmetry = row % 8 if inputs & Inputs.NETWORK else 0
-        moves, indices = batch.moves[row], batch.indices[row]
-        batch.symmetry[row] = symmetry
-        batch.move_count[row] = write_moves(position, game.history, symmetry, moves, indices)
-        if Inputs.BITS in inputs:
-            subject.write_bits(position, game.history, symmetry, scratch, batch.bits[row], batch.extras[row])
-        if Inputs.NUMBERS in inputs:
-            subject.write_planes(position, game.history, symmetry, scratch, batch.planes[row], batch.extras[row])
-        if Inputs.POSITIONS in inputs:
-            batch.positions[row] = position
+        fill_row(batch, row, subject, game, row % 8 if inputs & Inputs.NETWORK else 0, inputs)
     return Job(batch, rows, done)
 
 

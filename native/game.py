@@ -4,45 +4,28 @@ A game registers its kernels with `implement`. A history is a uint64 array. `pla
 existing entries. A copy of a position may therefore share the array and be played on.
 """
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numba import from_dtype
-from numba.extending import overload
+from yomi.native.jit import IS_PLAIN
 
-from yomi.native.jit import IS_PLAIN, note_game
-
-# numba picks the kernel by the type of the position record. The tree calls them by address (yomi.native.game_calls), so
-# that it is compiled once for all games. All run without the GIL.
+# The tree calls the kernels by address (yomi.native.game_calls), so that it is compiled once for all games. All run
+# without the GIL.
 
 # Record type -> function name -> kernel.
 IMPLEMENTATIONS: dict[Any, dict[str, Callable[..., Any]]] = {}
 HOMES: dict[Any, Path] = {}  # record type -> file of the game's kernels
 
 
-def _generic(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the dispatcher for plain Python, or the function itself for numba."""
-
-    @functools.wraps(function)
-    def find(*args: Any) -> Any:
-        return IMPLEMENTATIONS[args[0].void.dtype][function.__name__](*args)
-
-    return find if IS_PLAIN else function
-
-
-@_generic
 def copy(target: Any, source: Any) -> None:
     raise NotImplementedError
 
 
-@_generic
 def play(pos: Any, history: Any, move: int) -> None:
     raise NotImplementedError
 
 
-@_generic
 def legal_moves(pos: Any, history: Any, moves: Any) -> int:
     """Write the legal moves (uint16) of the side to move into `moves` and return their number.
 
@@ -51,7 +34,6 @@ def legal_moves(pos: Any, history: Any, moves: Any) -> int:
     raise NotImplementedError
 
 
-@_generic
 def outcome(pos: Any, history: Any) -> tuple[int, float, float]:
     """Return (state, value, score) for the side to move.
 
@@ -63,13 +45,11 @@ def outcome(pos: Any, history: Any) -> tuple[int, float, float]:
     raise NotImplementedError
 
 
-@_generic
 def position_key(pos: Any, history: Any, moves: Any, count: int) -> int:
     """Return the uint64 key of the evaluation cache for a position with these legal moves."""
     raise NotImplementedError
 
 
-@_generic
 def graph_key(pos: Any, history: Any, move: int, above: int, scratch: Any) -> int:
     """Return the uint64 key of a transposition.
 
@@ -86,13 +66,11 @@ def graph_key(pos: Any, history: Any, move: int, above: int, scratch: Any) -> in
     raise NotImplementedError
 
 
-@_generic
 def pattern_key(pos: Any, history: Any, move: int) -> int:
     """Return a uint64 of the last two moves and their surroundings."""
     raise NotImplementedError
 
 
-@_generic
 def write_planes(pos: Any, history: Any, symmetry: int, scratch: Any, planes: Any, extras: Any) -> None:
     """Write the network's two inputs (float32, one batch entry each) under `symmetry`.
 
@@ -101,19 +79,16 @@ def write_planes(pos: Any, history: Any, symmetry: int, scratch: Any, planes: An
     raise NotImplementedError
 
 
-@_generic
 def write_bits(pos: Any, history: Any, symmetry: int, scratch: Any, bits: Any, extras: Any) -> None:
     """Write the inputs of GameSpec.bits into uint64 words; write `extras` if they are not among them."""
     raise NotImplementedError
 
 
-@_generic
 def policy_index(pos: Any, move: int, symmetry: int) -> int:
     """Return the index of a move in the policy vector under `symmetry`."""
     raise NotImplementedError
 
 
-@_generic
 def add_ownership(pos: Any, ownership: Any, symmetry: int, sign: float, total: Any) -> None:
     """Add sign * `ownership` (float32, in the network's orientation) to `total` (float64, in board order)."""
     raise NotImplementedError
@@ -125,19 +100,5 @@ ONGOING, OVER, OVER_UNSCORED = 0, 1, 2
 def implement(function: Callable[..., Any], dtype: Any, kernel: Callable[..., Any]) -> None:
     """Register `kernel` as one of the functions above for records of `dtype`."""
     IMPLEMENTATIONS.setdefault(dtype, {})[function.__name__] = kernel
-    if IS_PLAIN:
-        return
-    record = from_dtype(dtype)
-    note_game(record, kernel)
-    HOMES.setdefault(dtype, Path(kernel.py_func.__code__.co_filename).resolve())  # type: ignore[attr-defined]
-    arity = function.__code__.co_argcount
-    names = ", ".join(function.__code__.co_varnames[:arity])
-
-    def select(*args: Any) -> Any:
-        if args[0] != record:
-            return None
-        scope: dict[str, Any] = {"kernel": kernel}
-        return eval(f"lambda {names}: kernel({names})", scope)
-
-    typed_scope: dict[str, Any] = {"select": select}
-    overload(function, strict=True, inline="always")(eval(f"lambda {names}: select({names})", typed_scope))
+    if not IS_PLAIN:
+        HOMES.setdefault(dtype, Path(kernel.py_func.__code__.co_filename).resolve())  # type: ignore[attr-defined]

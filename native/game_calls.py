@@ -197,18 +197,21 @@ def _add_row_ownership(address, row, divisor):  # type: ignore[no-untyped-def]
     return 0
 
 
+def _of_game(function: Callable[..., Any], dtype: Any, kind: Any = None) -> Callable[..., Any]:
+    """Return a function that calls the kernels of a game, given by its record type, in place of yomi.native.game's."""
+    form = types.FunctionType(function.__code__, {**function.__globals__, **IMPLEMENTATIONS[dtype], "KIND": kind})
+    if not IS_PLAIN:
+        # The name becomes part of the symbol in machine code, which must differ between games.
+        form.__qualname__ = form.__name__ = f"{HOMES[dtype].parent.name}{function.__name__}"
+        mark_kernel(form, HOMES[dtype])
+    return form
+
+
 @functools.cache
 def _entry(function: Callable[..., Any], kind: Any, dtype: Any) -> Entry:
     """Return a function's entry for a game, given by its record type."""
-    # Replace the generic functions by the game's kernels: numba then need not search for them.
-    form = types.FunctionType(function.__code__, {**function.__globals__, **IMPLEMENTATIONS[dtype], "KIND": kind})
-    home = HOMES.get(dtype)
-    if not IS_PLAIN:
-        assert home is not None
-        # The name becomes part of the symbol in machine code, which must differ between games.
-        form.__qualname__ = form.__name__ = f"{home.parent.name}{function.__name__}"
-        mark_kernel(form, home)
-    return Entry(form, kind, ROWS_ENTRY if function.__code__.co_argcount == 2 else ANSWERING_ENTRY)
+    signature = ROWS_ENTRY if function.__code__.co_argcount == 2 else ANSWERING_ENTRY
+    return Entry(_of_game(function, dtype, kind), kind, signature)
 
 
 @kernel
@@ -248,3 +251,48 @@ class BoundBoard:
     def count_moves(self) -> int:
         """Write the legal moves of the root into `board.moves` and return their number."""
         return int(_count_moves(self.table))
+
+
+# -- positions of one game ---------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _game_kernel(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
+    return kernel(_of_game(function, dtype))
+
+
+def _for_every_game(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function of an array of positions a kernel, compiled for each game."""
+
+    @functools.wraps(function)
+    def run(positions: Any, *arguments: Any) -> None:
+        _game_kernel(function, positions.dtype)(positions, *arguments)
+
+    return run
+
+
+@_for_every_game
+def encode_positions(positions, history, scratch, planes, extras):  # type: ignore[no-untyped-def]
+    """Write planes and extras (float32[n, ...]) of positions of one game, which share a history."""
+    for i in range(U(positions.size)):
+        write_planes(positions[i], history, 0, scratch[0], planes[i], extras[i])
+
+
+@_for_every_game
+def index_moves(positions, moves, counts, indices):  # type: ignore[no-untyped-def]
+    """Write the policy indices (uint16[n, K]) of counts[i] moves of each position."""
+    for i in range(U(positions.size)):
+        for k in range(U(counts[i])):
+            indices[i, k] = policy_index(positions[i], moves[i, k], 0)
+
+
+@_for_every_game
+def index_legal_moves(positions, history, symmetry, moves, counts, indices):  # type: ignore[no-untyped-def]
+    """Write the legal moves (uint16[n, K]), their numbers and policy indices of positions of one game.
+
+    `indices` may be the array of the moves, which are then lost.
+    """
+    for i in range(U(positions.size)):
+        counts[i] = legal_moves(positions[i], history, moves[i])
+        for k in range(U(counts[i])):
+            indices[i, k] = policy_index(positions[i], moves[i, k], symmetry)

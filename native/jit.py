@@ -106,21 +106,12 @@ IS_PLAIN = bool(getattr(config, "DISABLE_JIT", 0))
 _HOME = "kernel_home"
 # Files with kernels outside this package -> hash of their sources.
 _OUTSIDE: dict[Path, str] = {}
-# Names of record types of games outside this package -> files of these games' kernels.
-_GAMES: dict[str, set[Path]] = {}
 
 
 def mark_kernel(function: Any, home: Path | None = None) -> None:
     """Cache a function's compiled code here, beside the kernels of the file `home` (default: its own file)."""
     if home is not None or not hasattr(function, _HOME):
         setattr(function, _HOME, home or Path(function.__code__.co_filename).resolve())
-
-
-def note_game(record: Any, kernel: Any) -> None:
-    """Register that kernels for positions of a type contain `kernel`, which may be outside this package."""
-    file = Path(kernel.py_func.__code__.co_filename).resolve()
-    if file in _OUTSIDE:
-        _GAMES.setdefault(str(record), set()).add(file)
 
 
 def _outside_key(function: Any, file: Path) -> str:
@@ -211,11 +202,10 @@ def _compiled(function: Callable[P, R], *, allocates: bool, inline: bool = False
 
 
 def keep_compiled(cache: Any) -> None:
-    """Make a numba cache write under a lock, and distinguish games outside this package."""
+    """Make a numba cache write under a lock, and look for kernels that came with yomi."""
     if cache.cache_path is not None:  # tests.typecheck has no cache
         _forget_other_versions(cache._cache_file)
         cache.save_overload = _saving(cache)
-        cache._index_key = _telling_games(cache._index_key)
         if PACKAGED is not None:
             _look_in_package(cache, PACKAGED)
 
@@ -346,18 +336,6 @@ def _saving(cache: Any) -> Callable[[Any, Any], None]:
             UNSAVED.append(fault)
 
     return save_alone
-
-
-def _telling_games(key_of: Callable[[Any, Any], tuple[Any, ...]]) -> Callable[[Any, Any], tuple[Any, ...]]:
-    """Add the sources of games outside this package to the keys of a kernel's compiled forms."""
-
-    # The folder's name covers this package only, but the tree's kernels contain kernels of the games.
-    def key(signature: Any, codegen: Any) -> tuple[Any, ...]:
-        text = " ".join(map(str, sigutils.normalize_signature(signature)[0])) if _GAMES else ""
-        files = {file for record, files in _GAMES.items() if record in text for file in files}
-        return (*key_of(signature, codegen), *(_OUTSIDE[file] for file in sorted(files)))
-
-    return key
 
 
 def _widening(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:

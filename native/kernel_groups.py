@@ -121,7 +121,7 @@ def _compile_board(example: "Example", *evaluators: Inputs) -> None:
 
 def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
     """Compile the kernels that make rows of data."""
-    from yomi.native.datasets.positions import encode_positions, index_moves
+    from yomi.native.game_calls import encode_positions, index_moves
 
     planes = np.zeros((2, *spec.planes_shape), np.float32)
     extras = np.zeros((2, *spec.extras_shape), np.float32)
@@ -275,7 +275,7 @@ GROUPS: dict[str, Group] = {
     "go-inputs": Group(compile_go_inputs, ("go",), 8.0),
     "go-rollouts": Group(compile_rollouts, ("go",), 4.0),
     "go-partial": Group(compile_partial, ("go",), 4.0),
-    "go-learning": Group(lambda: _compile_learning(*_go()), ("go", "datasets"), 5.0),
+    "go-learning": Group(lambda: _compile_learning(*_go()), ("go",), 5.0),
     "shogi-board": Group(lambda: _compile_board(_shogi(), Inputs.POSITIONS), ("shogi",), 4.0),
     "shogi-rules": Group(compile_shogi_rules, ("shogi",), 4.0),
     "shogi-sparse": Group(compile_sparse, ("shogi", "sparse"), 3.0),
@@ -283,7 +283,7 @@ GROUPS: dict[str, Group] = {
     "shogi-inputs": Group(lambda: _compile_board(_shogi(), Inputs.NUMBERS, Inputs.BITS), ("shogi",), 4.0),
     "shogi-alphabeta": Group(compile_alphabeta, ("shogi", "alphabeta"), 12.0),
     "shogi-material": Group(compile_material, ("shogi", "forward"), 3.0),
-    "shogi-learning": Group(lambda: _compile_learning(*_shogi()), ("shogi", "datasets"), 3.0),
+    "shogi-learning": Group(lambda: _compile_learning(*_shogi()), ("shogi",), 3.0),
 }
 # Groups by purpose: a game with its default network; other networks and evaluators; learning. The slowest come first.
 NAMES: dict[str, tuple[str, ...]] = {

@@ -17,7 +17,7 @@ from yomi.engine.learning.selfplay import FinishedGame, Learnable, Ply
 from yomi.engine.play import Ended, G
 from yomi.engine.players.request import Decision
 from yomi.engine.search.types import Counts
-from yomi.native.datasets.positions import encode_positions, index_legal_moves, index_moves
+from yomi.native.game_calls import encode_positions, index_legal_moves, index_moves
 from yomi.native.spec import GameSpec
 from yomi.nets.data.columns import OWN, OWNER_SCALE, UNKNOWN_OWNER, Array, cast, kind_of
 from yomi.nets.data.shards import Arrays, Manifest, Shard, begin_dataset, shard_name, write_shard
@@ -360,7 +360,7 @@ def _legal(positions: npt.NDArray[np.void], history: Array, spec: GameSpec) -> n
     """Return bool[n, policy]: the legal moves."""
     moves = np.zeros((len(positions), spec.max_moves), np.uint16)
     counts = np.zeros(len(positions), np.int64)
-    index_legal_moves(positions, history, moves, counts)
+    index_legal_moves(positions, history, 0, moves, counts, moves)
     legal = np.zeros((len(positions), spec.policy_size), np.bool_)
     for row, count in enumerate(counts.tolist()):
         legal[row, moves[row, :count]] = True

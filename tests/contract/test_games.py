@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,8 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.shogi.game import ShogiGame
-from yomi.native import game
-from yomi.native.game import ONGOING, OVER, OVER_UNSCORED
+from yomi.native.game import IMPLEMENTATIONS, ONGOING, OVER, OVER_UNSCORED
 from yomi.native.go.spec import go_spec
-from yomi.native.jit import kernel
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import GameSpec, packed_words
@@ -36,6 +35,11 @@ class Case:
     symmetries: int
     plies: int
     """Moves of a random game."""
+
+    @property
+    def rules(self) -> Any:
+        """The game's kernels, under the names in yomi.native.game."""
+        return SimpleNamespace(**IMPLEMENTATIONS[self.spec.position_dtype])
 
 
 def _go(size: int, rules: str) -> Case:
@@ -77,70 +81,16 @@ def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]
 
 
-@kernel
-def copy(target, source):  # type: ignore[no-untyped-def]
-    """See yomi.native.game."""
-    game.copy(target, source)
-
-
-@kernel
-def play(pos, history, move):  # type: ignore[no-untyped-def]
-    """See yomi.native.game."""
-    game.play(pos, history, move)
-
-
-@kernel
-def legal_moves(pos, history, moves):  # type: ignore[no-untyped-def]
-    """See yomi.native.game."""
-    return game.legal_moves(pos, history, moves)
-
-
-@kernel
-def outcome(pos, history):  # type: ignore[no-untyped-def]
-    """See yomi.native.game."""
-    return game.outcome(pos, history)
-
-
-@kernel
-def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
-    """See yomi.native.game."""
-    return game.position_key(pos, history, moves, count)
-
-
-@kernel
-def write_planes(pos, history, symmetry, scratch, planes, extras):  # type: ignore[no-untyped-def]
-    """See yomi.native.game."""
-    game.write_planes(pos, history, symmetry, scratch, planes, extras)
-
-
-@kernel
-def write_bits(pos, history, symmetry, scratch, bits, extras):  # type: ignore[no-untyped-def]
-    """See yomi.native.game."""
-    game.write_bits(pos, history, symmetry, scratch, bits, extras)
-
-
-@kernel
-def policy_index(pos, move, symmetry):  # type: ignore[no-untyped-def]
-    """See yomi.native.game."""
-    return game.policy_index(pos, move, symmetry)
-
-
-@kernel
-def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-untyped-def]
-    """See yomi.native.game."""
-    game.add_ownership(pos, ownership, symmetry, sign, total)
-
-
-def moves_of(spec: GameSpec, pos: Any, history: Any) -> list[int]:
-    found = np.zeros(spec.max_moves, np.uint16)
-    count = legal_moves(pos, history, found)
-    assert 0 <= count <= spec.max_moves
+def moves_of(case: Case, pos: Any, history: Any) -> list[int]:
+    found = np.zeros(case.spec.max_moves, np.uint16)
+    count = case.rules.legal_moves(pos, history, found)
+    assert 0 <= count <= case.spec.max_moves
     return [int(move) for move in found[:count]]
 
 
-def key_of(spec: GameSpec, pos: Any, history: Any) -> int:
-    moves = np.zeros(spec.max_moves, np.uint16)
-    return int(position_key(pos, history, moves, legal_moves(pos, history, moves)))
+def key_of(case: Case, pos: Any, history: Any) -> int:
+    moves = np.zeros(case.spec.max_moves, np.uint16)
+    return int(case.rules.position_key(pos, history, moves, case.rules.legal_moves(pos, history, moves)))
 
 
 def random_game(case: Case, seed: int) -> tuple[list[int], list[bytes], list[int]]:
@@ -149,10 +99,10 @@ def random_game(case: Case, seed: int) -> tuple[list[int], list[bytes], list[int
     records, history = case.begin()
     pos = records[0]
     spare = case.spec.positions(1)
-    moves, positions, keys = [], [records.tobytes()], [key_of(case.spec, pos, history)]
+    moves, positions, keys = [], [records.tobytes()], [key_of(case, pos, history)]
     for _ in range(case.plies):
-        state, value, _ = outcome(pos, history)
-        legal = moves_of(case.spec, pos, history)
+        state, value, _ = case.rules.outcome(pos, history)
+        legal = moves_of(case, pos, history)
         assert len(set(legal)) == len(legal)
         if state != ONGOING or not legal:
             break
@@ -160,17 +110,17 @@ def random_game(case: Case, seed: int) -> tuple[list[int], list[bytes], list[int
         before, length = records.tobytes(), int(pos["history_length"])
         entries = history[:length].copy()
         # a copy that shares the history may be played on
-        copy(spare[0], pos)
-        assert moves_of(case.spec, spare[0], history) == legal
-        play(spare[0], history, move)
+        case.rules.copy(spare[0], pos)
+        assert moves_of(case, spare[0], history) == legal
+        case.rules.play(spare[0], history, move)
         assert records.tobytes() == before
         assert (history[:length] == entries).all()
-        play(pos, history, move)
-        assert key_of(case.spec, pos, history) == key_of(case.spec, spare[0], history)
+        case.rules.play(pos, history, move)
+        assert key_of(case, pos, history) == key_of(case, spare[0], history)
         moves.append(move)
         positions.append(records.tobytes())
-        keys.append(key_of(case.spec, pos, history))
-    state, value, score = outcome(pos, history)
+        keys.append(key_of(case, pos, history))
+    state, value, score = case.rules.outcome(pos, history)
     assert state in (ONGOING, OVER, OVER_UNSCORED)
     assert -1.0 <= value <= 1.0
     if state == OVER and score:
@@ -186,24 +136,24 @@ def test_random_games_obey_the_contract(case: Case) -> None:
         # the same moves give the same records and keys
         records, history = case.begin()
         for move, expected in zip(moves, positions[1:], strict=True):
-            play(records[0], history, move)
+            case.rules.play(records[0], history, move)
             assert records.tobytes() == expected
-        assert key_of(case.spec, records[0], history) == keys[-1]
+        assert key_of(case, records[0], history) == keys[-1]
 
 
 def test_policy_indices_are_one_for_each_move(case: Case) -> None:
     records, history = case.begin()
     rng = np.random.default_rng(1)
     for _ in range(6):
-        legal = moves_of(case.spec, records[0], history)
+        legal = moves_of(case, records[0], history)
         for symmetry in range(case.symmetries):
-            indices = {int(policy_index(records[0], move, symmetry)) for move in legal}
+            indices = {int(case.rules.policy_index(records[0], move, symmetry)) for move in legal}
             assert len(indices) == len(legal)
             assert min(indices) >= 0
             assert max(indices) < case.spec.policy_size
-        if outcome(records[0], history)[0] != ONGOING:
+        if case.rules.outcome(records[0], history)[0] != ONGOING:
             break
-        play(records[0], history, legal[int(rng.integers(len(legal)))])
+        case.rules.play(records[0], history, legal[int(rng.integers(len(legal)))])
 
 
 def test_inputs_are_finite_and_repeat_themselves(case: Case) -> None:
@@ -211,10 +161,10 @@ def test_inputs_are_finite_and_repeat_themselves(case: Case) -> None:
     scratch = np.zeros(1, case.spec.scratch_dtype)[0]
     rng = np.random.default_rng(2)
     for _ in range(5):
-        legal = moves_of(case.spec, records[0], history)
-        if outcome(records[0], history)[0] != ONGOING:
+        legal = moves_of(case, records[0], history)
+        if case.rules.outcome(records[0], history)[0] != ONGOING:
             break
-        play(records[0], history, legal[int(rng.integers(len(legal)))])
+        case.rules.play(records[0], history, legal[int(rng.integers(len(legal)))])
         before = records.tobytes()
         for symmetry in range(case.symmetries):
             # what stood in the arrays before must not matter
@@ -222,7 +172,7 @@ def test_inputs_are_finite_and_repeat_themselves(case: Case) -> None:
             extras = np.full((2, *case.spec.extras_shape), np.nan, np.float32)
             planes[1], extras[1] = 7.0, 7.0
             for row in range(2):
-                write_planes(records[0], history, symmetry, scratch, planes[row], extras[row])
+                case.rules.write_planes(records[0], history, symmetry, scratch, planes[row], extras[row])
             assert np.isfinite(planes).all()
             assert np.isfinite(extras).all()
             assert (planes[0] == planes[1]).all()
@@ -238,14 +188,14 @@ def test_bits_are_the_numbers(case: Case) -> None:
     planes, extras = np.zeros(spec.planes_shape, np.float32), np.zeros(spec.extras_shape, np.float32)
     rng = np.random.default_rng(6)
     for ply in range(case.plies):
-        legal = moves_of(spec, records[0], history)
-        if outcome(records[0], history)[0] != ONGOING or not legal:
+        legal = moves_of(case, records[0], history)
+        if case.rules.outcome(records[0], history)[0] != ONGOING or not legal:
             break
-        play(records[0], history, legal[int(rng.integers(len(legal)))])
+        case.rules.play(records[0], history, legal[int(rng.integers(len(legal)))])
         symmetry = ply % case.symmetries
-        write_planes(records[0], history, symmetry, scratch, planes, extras)
+        case.rules.write_planes(records[0], history, symmetry, scratch, planes, extras)
         bits, others = np.full(spec.words, 2**64 - 1, np.uint64), np.full(spec.extras_shape, np.nan, np.float32)
-        write_bits(records[0], history, symmetry, scratch, bits, others)
+        case.rules.write_bits(records[0], history, symmetry, scratch, bits, others)
         begin = 0
         for count, numbers in zip(spec.bits, (planes, extras), strict=False):
             words = bits[begin : begin + packed_words(count)]
@@ -263,14 +213,14 @@ def test_ownership_is_turned_back_to_the_board(case: Case) -> None:
     if not case.spec.area:
         pytest.skip("nobody owns its squares")
     records, history = case.begin()
-    moves = moves_of(case.spec, records[0], history)
+    moves = moves_of(case, records[0], history)
     seen = np.arange(case.spec.area, dtype=np.float32)
     added = 1.0 - 0.5 * seen
     for symmetry in range(case.symmetries):
         total = np.ones(case.spec.area + 1)
-        add_ownership(records[0], seen, symmetry, -0.5, total)
+        case.rules.add_ownership(records[0], seen, symmetry, -0.5, total)
         assert sorted(total[:-1]) == sorted(added)
         assert total[-1] == 1.0
         for move in moves:
-            at, plain = (int(policy_index(records[0], move, each)) for each in (symmetry, 0))
+            at, plain = (int(case.rules.policy_index(records[0], move, each)) for each in (symmetry, 0))
             assert plain == case.spec.area or total[plain] == added[at]

@@ -328,14 +328,6 @@ def policy_index(pos, move, symmetry):
 
 game.implement(game.policy_index, POSITION, policy_index)
 """,
-    "tree.py": """
-from yomi.native import game
-from yomi.native.jit import kernel
-
-@kernel
-def through_the_tree(pos):
-    return game.policy_index(pos, 0, 0)
-""",
     "caller.py": """
 import rules
 from yomi.native.bound_kernels import entry, load, types_of
@@ -353,9 +345,11 @@ def by_address(address, rows):
     records[0].number = rules.policy_index(records[0], 0, 0)
 """,
     "run.py": """
-import tree, caller, rules
-records = rules.np.zeros(1, rules.POSITION)
-print(tree.through_the_tree(records[0]), caller.directly(records[0]), end=" ")
+import caller, rules
+from yomi.native.game_calls import index_moves
+records, moves = rules.np.zeros(1, rules.POSITION), rules.np.zeros((1, 1), rules.np.uint16)
+index_moves(records, moves, rules.np.ones(1, rules.np.int64), moves)
+print(moves[0, 0], caller.directly(records[0]), end=" ")
 caller.by_address.bind(records).run(1)
 print(records[0]["number"])
 """,
