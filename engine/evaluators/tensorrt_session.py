@@ -12,10 +12,10 @@ import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,18 +47,6 @@ _building: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 Tensors = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]  # shape of a row, and type, by name
-
-
-class Network(Protocol):
-    """A network in the memory of a GPU, with everything that one worker needs to run it."""
-
-    inputs: Tensors
-    outputs: Tensors
-
-    def enqueue(self, rows: int, addresses: Mapping[str, int], stream: int) -> None:
-        """Start `rows` rows on a stream, from and to the addresses of all inputs and outputs."""
-
-    def close(self) -> None: ...
 
 
 class TensorRtNetwork:
@@ -103,6 +91,7 @@ class TensorRtNetwork:
         self.outputs: Tensors = {name: (shapes[name][1:], dtype) for name, dtype in types[False].items()}
 
     def enqueue(self, rows: int, addresses: Mapping[str, int], stream: int) -> None:
+        """Start `rows` rows on a stream, from and to the addresses of all inputs and outputs."""
         context = self._contexts[rows]
         for name, address in addresses.items():
             if not context.set_tensor_address(name, address):
@@ -275,8 +264,6 @@ class TensorRtSession:
         variant: Variant,
         *,
         fixed: bool = False,
-        open_driver: Callable[[int], CudaDriver] = CudaDriver,
-        open_network: Callable[[Path, str, str, Sequence[int], int], Network] = load_network,
     ) -> None:
         """Push the device's context, load or build the engine, allocate, and capture a graph of each batch size.
 
@@ -296,11 +283,11 @@ class TensorRtSession:
         self._addresses: dict[str, int] = {}  # on the device, of every input and output of the network
         self._packed: dict[str, _Packed] = {}
         self._graphs: dict[int, int] = {}  # by batch size
-        self._network: Network | None = None
-        self._driver = open_driver(device.number)
+        self._network: TensorRtNetwork | None = None
+        self._driver = CudaDriver(device.number)
         try:
             driver = self._driver
-            self._network = open_network(path, driver.name, driver.version, self._sizes, driver.stream)
+            self._network = load_network(path, driver.name, driver.version, self._sizes, driver.stream)
             self._allocate(self._network, variant)
             self._capture(path.name)
         except BaseException:
@@ -385,7 +372,7 @@ class TensorRtSession:
             self._results.clear()
             self._driver.close()
 
-    def _allocate(self, network: Network, variant: Variant) -> None:
+    def _allocate(self, network: TensorRtNetwork, variant: Variant) -> None:
         driver, rows = self._driver, self.rows
         for name, (shape, dtype) in (*network.inputs.items(), *network.outputs.items()):
             self._addresses[name] = driver.allocate(rows * math.prod(shape) * dtype.itemsize)

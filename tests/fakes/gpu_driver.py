@@ -129,7 +129,7 @@ def unpack_rows(packed: npt.NDArray[np.uint8], bits: int, repeat: int) -> Array:
 
 
 class OnnxNetwork:
-    """See yomi.engine.evaluators.tensorrt_session.Network: reads and writes the memory of a recording driver."""
+    """Stands in for TensorRtNetwork: reads and writes the memory of a recording driver."""
 
     def __init__(self, path: Path, driver: RecordingDriver, sizes: Sequence[int]) -> None:
         self._driver = driver

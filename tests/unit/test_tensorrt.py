@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import random
 import re
 import threading
 import time
@@ -19,7 +18,7 @@ from tests.contract.networks import load_go, load_shogi, raw_shogi, write_small_
 from tests.contract.test_evaluators import batch_of, games
 from tests.fakes.cuda_driver import FakeDriver
 from tests.fakes.gpu_driver import OnnxNetwork, RecordingDriver
-from yomi.engine.evaluators import cuda
+from yomi.engine.evaluators import cuda, tensorrt_session
 from yomi.engine.evaluators.backends import GpuBackend
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.cuda import CudaDriver
@@ -47,13 +46,10 @@ class Machine:
     def __init__(self) -> None:
         self.log: Log = []
         self.drivers: list[RecordingDriver] = []
-        self.dead: set[int] = set()
         self.bad_graphs = ""
         self.make: Callable[[int, Log], Any] = RecordingDriver
 
     def open_driver(self, number: int) -> RecordingDriver:
-        if number in self.dead:
-            raise EvaluatorError(f"GPU {number}: no device")
         self.drivers.append(self.make(number, self.log))
         self.drivers[-1].bad_graphs = self.bad_graphs
         return self.drivers[-1]
@@ -75,10 +71,8 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr("yomi.engine.evaluators.devices.find_fault", lambda kind: None)
     monkeypatch.setattr("yomi.engine.evaluators.devices.find_gpus", lambda kind: [Gpu("0"), Gpu("1")])
-    session: Any = functools.partial(
-        TensorRtSession, open_driver=machine.open_driver, open_network=machine.open_network
-    )
-    monkeypatch.setattr("yomi.engine.evaluators.tensorrt_session.TensorRtSession", session)
+    monkeypatch.setattr(tensorrt_session, "CudaDriver", machine.open_driver)
+    monkeypatch.setattr(tensorrt_session, "load_network", machine.open_network)
     return machine
 
 
@@ -148,20 +142,18 @@ def test_shogi_is_the_same_as_by_onnxruntime(
 # -- the device's context ----------------------------------------------------------------------------------------------
 
 
-def open_session(machine: Machine, path: Path, number: int = 0, rows: int = 4) -> TensorRtSession:
+def open_session(path: Path) -> TensorRtSession:
     return TensorRtSession(
         path,
-        Device("tensorrt", number),
-        rows,
+        Device("tensorrt"),
+        4,
         ["output_policy", "output_value"],
         Variant(packed=("input1", "input2"), constant=("input2",)),
-        open_driver=machine.open_driver,  # type: ignore[arg-type]  # a fake
-        open_network=machine.open_network,
     )
 
 
 def test_a_batch_from_start_to_end(machine: Machine, shogi_net: Path) -> None:
-    session = open_session(machine, shogi_net)
+    session = open_session(shogi_net)
     alone = ["check", *["upload", "unpack"] * 2, "enqueue", "download", "download", "synchronize"]
     graph = ["check", "launch", "synchronize"]
     # batches of 1 to 4 rows, three times each, before and after they are captured
@@ -191,7 +183,7 @@ def test_graphs_that_go_wrong_are_left_out(
 
 
 def test_a_lost_context_stops_the_batch_before_anything_is_copied(machine: Machine, shogi_net: Path) -> None:
-    session = open_session(machine, shogi_net)
+    session = open_session(shogi_net)
     machine.drivers[0].is_stolen = True
     machine.log.clear()
     with pytest.raises(EvaluatorError, match="this thread has another GPU"):
@@ -202,20 +194,23 @@ def test_a_lost_context_stops_the_batch_before_anything_is_copied(machine: Machi
 
 
 @pytest.mark.parametrize("when", ["engine", "first batch"])
-def test_a_session_that_cannot_be_made_pops_its_context(machine: Machine, shogi_net: Path, when: str) -> None:
+def test_a_session_that_cannot_be_made_pops_its_context(
+    machine: Machine, shogi_net: Path, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: Any) -> OnnxNetwork:
         raise EvaluatorError("no memory")
 
-    def broken(number: int) -> RecordingDriver:
-        driver = Machine.open_driver(machine, number)
-        driver.is_broken = when == "first batch"
+    def broken(number: int, log: Log) -> RecordingDriver:
+        driver = RecordingDriver(number, log)
+        driver.is_broken = True
         return driver
 
-    network = fail if when == "engine" else machine.open_network
+    if when == "engine":
+        monkeypatch.setattr(tensorrt_session, "load_network", fail)
+    else:
+        machine.make = broken
     with pytest.raises(EvaluatorError):
-        TensorRtSession(
-            shogi_net, Device("tensorrt"), 4, ["output_value"], Variant(), open_driver=broken, open_network=network
-        )
+        open_session(shogi_net)
     assert machine.names()[0] == "push"
     assert machine.names()[-1] == "pop"
     assert machine.names().count("pop") == 1
@@ -306,21 +301,6 @@ def test_restart_after_a_failure(machine: Machine, shogi_net: Path) -> None:
     check_life(second[2])
 
 
-def test_a_device_that_does_not_come_back(machine: Machine, shogi_net: Path) -> None:
-    queue = shogi_workers(machine, shogi_net, ["tensorrt:0", "tensorrt:1"])
-    row, done = Row(shogi_net), SimpleQueue[Job]()
-    machine.dead.add(0)
-    next(driver for driver in machine.drivers if driver.number == 0).is_broken = True
-    end = time.monotonic() + 60
-    while queue.worker_count == 2:  # until the broken one has had its turn
-        assert time.monotonic() < end
-        queue.submit(row.job(done))
-        row.check(done.get(timeout=60))
-    assert queue.worker_count == 1
-    queue.close()
-    assert sorted(number for number, _, _ in lives(machine.log)) == [0, 1]
-
-
 def test_a_gpu_that_is_lost_is_given_up_at_once(
     machine: Machine, shogi_net: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -344,26 +324,3 @@ def test_a_gpu_that_is_lost_is_given_up_at_once(
     queue.close()
     assert len(machine.drivers) == 3
     assert sorted(number for number, _, _ in lives(machine.log)) == [0, 0, 1]
-
-
-@pytest.mark.slow
-def test_workers_that_fail_at_random_give_the_results_of_one(machine: Machine, shogi_net: Path) -> None:
-    """One of them fails, and works in between: a batch that fails with both is itself at fault."""
-    rng = random.Random(2)
-    queue = shogi_workers(machine, shogi_net, ["tensorrt:0", "tensorrt:1"])
-    row, done = Row(shogi_net), SimpleQueue[Job]()
-    failures, before = 0, 0
-    warm_up = machine.names(0).count("synchronize")
-    end = time.monotonic() + 60
-    while failures < 6:
-        assert time.monotonic() < end
-        evaluated = machine.names(0).count("synchronize")
-        if evaluated >= before + warm_up + 2 and rng.random() < 0.5:  # one that failed, and one that did not
-            failures, before = failures + 1, evaluated
-            driver = next(driver for driver in reversed(machine.drivers) if driver.number == 0)
-            driver.is_broken, driver.is_stolen = rng.choice([(True, False), (False, True)])
-        queue.submit(row.job(done))
-        row.check(done.get(timeout=60))
-    assert queue.worker_count == 2
-    queue.close()
-    assert len(list(lives(machine.log))) > 4
