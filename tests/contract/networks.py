@@ -1,4 +1,4 @@
-"""Small networks with random weights, as files, and evaluators of them."""
+"""Small networks with random weights, as files, evaluators of them, and runs of ONNX graphs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnxruntime
 
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.evaluators.devices import parse_device
@@ -37,3 +39,12 @@ def raw_shogi(evaluator: NetworkEvaluator, planes: np.ndarray, extras: np.ndarra
     """Return logits [B, P] and values [B] as the network has them."""
     policy, values = evaluator.run(planes, extras)
     return policy.reshape(len(policy), -1), values[:, 0]
+
+
+def run_onnx(model: onnx.ModelProto, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the outputs of a graph by name."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs), strict=True))

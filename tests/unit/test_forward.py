@@ -1,13 +1,14 @@
-"""The forward pass of our own computes what the obvious one computes, part by part and as a whole."""
+"""The forward pass of our own, part by part, and whole networks by it and as ONNX, against the obvious forward pass."""
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.contract.networks import load_go
+from tests.contract.networks import load_go, run_onnx
 from tests.looping import looped
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
@@ -25,9 +26,11 @@ from yomi.native.forward.winograd import TILE_OUTPUTS, choose_tile, even_matrice
 from yomi.native.jit import kernel
 from yomi.nets.katago.cpu_program import unsupported
 from yomi.nets.katago.network import Activation, Conv, KataGoNetwork
+from yomi.nets.katago.onnx_export import export_onnx
 from yomi.nets.katago.outputs import RawOutputs, describe
 from yomi.nets.katago.write import write_network
 from yomi.nets.load import NetworkFile, NetworkKind
+from yomi.nets.metadata import BoardSize, sides
 
 narrow = pytest.mark.parametrize(
     "precision",
@@ -335,28 +338,34 @@ def evaluator(network: KataGoNetwork, size: int, precision: str = "fp32") -> Net
     return NetworkEvaluator(form, NativeBackend(program, form))
 
 
-def inputs(size: int, batch: int, seed: int = 7, numbers: int = 19) -> tuple[np.ndarray, np.ndarray]:
+def inputs(size: BoardSize, batch: int, seed: int = 7, numbers: int = 19) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    planes = (rng.random((batch, 22, size, size)) < 0.3).astype(np.float32)
+    planes = (rng.random((batch, 22, *sides(size)[::-1])) < 0.3).astype(np.float32)
     planes[:, 0] = 1.0
     return planes, rng.uniform(-1, 1, (batch, numbers)).astype(np.float32)
 
 
-def compare(network: KataGoNetwork, raw: RawOutputs, planes: np.ndarray, extras: np.ndarray) -> None:
+def compare(network: KataGoNetwork, planes: np.ndarray, extras: np.ndarray, *found: RawOutputs) -> None:
     for index in range(len(planes)):
         expected = forward(network, planes[index], extras[index])
         # Human-SL networks are played without optimism.
         expected["policy"] = expected["policy"][: 1 if network.trunk.meta_encoder is not None else 2]
-        for name, values in expected.items():
-            found = getattr(raw, name)[index]
-            assert found.shape == values.shape
-            np.testing.assert_allclose(found, values, rtol=1e-4, atol=2e-4, err_msg=name)
+        for raw, (name, values) in itertools.product(found, expected.items()):
+            output = getattr(raw, name)[index]
+            assert output.shape == values.shape
+            np.testing.assert_allclose(output, values, rtol=1e-4, atol=2e-4, err_msg=name)
+
+
+def exported(network: KataGoNetwork, size: BoardSize, planes: np.ndarray, extras: np.ndarray) -> RawOutputs:
+    """Return the outputs of the network as an ONNX graph."""
+    return RawOutputs(**run_onnx(export_onnx(network, size), **{"spatial": planes, "global": extras}))
 
 
 def check(network: KataGoNetwork, size: int = 5, batch: int = 3) -> None:
     planes, extras = inputs(size, batch, numbers=network.global_channels)
     assert unsupported(network) is None
-    compare(network, raw_outputs(evaluator(network, size), planes, extras), planes, extras)
+    native = raw_outputs(evaluator(network, size), planes, extras)
+    compare(network, planes, extras, native, exported(network, size, planes, extras))
 
 
 @looped("version", range(8, 18))
@@ -408,7 +417,7 @@ def test_inner_channels_that_are_zero_are_left_out() -> None:
 
 
 @looped("activation", Activation)
-@looped("norms", ["any", "bias"])
+@looped("norms", ["any", "positive", "bias"])
 @looped("kind", ["ordinary", "gpool", "bottleneck"])
 def test_every_block_norm_and_activation(kind: str, norms: str, activation: Activation) -> None:
     check(RandomNetworks(11, activation=activation, norms=norms).network([kind, "ordinary"]))
@@ -439,7 +448,7 @@ def test_inputs_need_not_be_zero_or_one() -> None:
     planes, extras = inputs(5, 2)
     planes[:] = rng.standard_normal(planes.shape)
     planes[:, 3:6] = 0.0
-    compare(network, raw_outputs(evaluator(network, 5), planes, extras), planes, extras)
+    compare(network, planes, extras, raw_outputs(evaluator(network, 5), planes, extras))
 
 
 def test_large_activations_do_not_overflow() -> None:
@@ -447,10 +456,10 @@ def test_large_activations_do_not_overflow() -> None:
         network = RandomNetworks(11, activation=activation).network(["ordinary"])
         network.trunk.conv.weights[:] *= 300.0
         planes, extras = inputs(5, 1)
-        found = raw_outputs(evaluator(network, 5), planes, extras)
         with np.errstate(over="ignore"):
             expected = forward(network, planes[0], extras[0])
-        np.testing.assert_allclose(found.policy[0], expected["policy"], rtol=1e-3, atol=1e-2)
+        for found in (raw_outputs(evaluator(network, 5), planes, extras), exported(network, 5, planes, extras)):
+            np.testing.assert_allclose(found.policy[0], expected["policy"], rtol=1e-3, atol=1e-2)
 
 
 def test_bottleneck_whose_first_convolution_is_wide() -> None:
@@ -508,7 +517,7 @@ def test_convolutions_of_other_sizes_go_to_onnxruntime(
     planes, extras = inputs(5, 2)
     made = load_go(path, 5, "cpu", "auto")
     assert "onnxruntime" in made.description
-    compare(network, raw_outputs(made, planes, extras), planes, extras)
+    compare(network, planes, extras, raw_outputs(made, planes, extras))
 
 
 def test_heads_may_see_their_neighbours() -> None:

@@ -1,70 +1,19 @@
-"""The exported graph computes what the obvious forward pass computes, for every version, block and norm."""
+"""Exported graphs: boards that are not square, and variants for GPUs. test_forward compares all kinds of networks."""
 
 from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
-from tests.looping import looped
-from tests.naive.katago_forward import forward
+from tests.contract.networks import run_onnx
 from tests.naive.katago_networks import RandomNetworks
 from tests.naive.shogi_networks import NetworkShape, write_network
+from tests.unit.test_forward import compare, exported, inputs
 from yomi.nets.dlshogi.network import ShogiForm
 from yomi.nets.gpu_variants import VIEWS, Variant, make_variant
-from yomi.nets.katago.network import Activation, KataGoNetwork
+from yomi.nets.katago.network import Activation
 from yomi.nets.katago.onnx_export import export_onnx
-from yomi.nets.metadata import BoardSize, sides
-
-
-def run(model: onnx.ModelProto, **inputs: np.ndarray) -> dict[str, np.ndarray]:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, inputs), strict=True))
-
-
-def check(network: KataGoNetwork, size: BoardSize = 5, batch: int = 3) -> None:
-    rng = np.random.default_rng(7)
-    columns, rows = sides(size)
-    spatial = (rng.random((batch, 22, rows, columns)) < 0.3).astype(np.float32)
-    spatial[:, 0] = 1.0
-    global_ = rng.uniform(-1, 1, (batch, network.global_channels)).astype(np.float32)
-    found = run(export_onnx(network, size), spatial=spatial, **{"global": global_})
-    for index in range(batch):
-        expected = forward(network, spatial[index], global_[index])
-        # Human-SL networks are played without optimism.
-        expected["policy"] = expected["policy"][: 1 if network.trunk.meta_encoder is not None else 2]
-        assert found.keys() == expected.keys()
-        for name, values in expected.items():
-            assert found[name][index].shape == values.shape
-            np.testing.assert_allclose(found[name][index], values, rtol=1e-4, atol=1e-4, err_msg=name)
-
-
-@looped("version", range(8, 18))
-def test_every_version(version: int) -> None:
-    check(RandomNetworks(version).network(["ordinary", "gpool"]))
-
-
-@pytest.mark.parametrize("version", range(15, 18))
-def test_every_version_of_human_networks(version: int) -> None:
-    check(RandomNetworks(version).network(["ordinary", "gpool"], meta=True))
-
-
-@looped("activation", Activation)
-@looped("norms", ["any", "positive", "bias"])
-@looped("kind", ["ordinary", "gpool", "bottleneck"])
-def test_every_norm_and_activation(kind: str, norms: str, activation: Activation) -> None:
-    check(RandomNetworks(11, activation=activation, norms=norms).network([kind, "ordinary"]))
-
-
-@looped("tip", ["bn", "rms", "rms-spatial"])
-@looped("kind", ["attention", "attention-plain", "ffn", "ffn-gated"])
-def test_transformer_blocks_between_convolutions(kind: str, tip: str) -> None:
-    made = RandomNetworks(17, activation=Activation.SILU, norms="bias")
-    check(made.network(["ordinary", kind, kind, "gpool", kind], tip=tip))
 
 
 @pytest.mark.parametrize("tip", ["rms", "rms-spatial"])
@@ -101,7 +50,7 @@ def test_single_operators_compute_the_same(kind: str, half: bool, tmp_path: Path
     assert operators.count("RotaryEmbedding") == (4 if kind == "attention" else 0)
     assert operators.count("SimplifiedLayerNormalization") == 4
     assert not {"Softmax", "Pow"}.intersection(operators)
-    expected, found = run(plain, **inputs), run(fused, **inputs)
+    expected, found = run_onnx(plain, **inputs), run_onnx(fused, **inputs)
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=0, atol=2e-2 if half else 1e-5, err_msg=name)
 
@@ -113,16 +62,14 @@ def test_products_that_are_no_attention_stay_as_they_are(tmp_path: Path) -> None
     assert fused.graph == plain.graph
 
 
-@pytest.mark.parametrize("size", [2, 3, 9, 19])
-def test_board_sizes(size: int) -> None:
-    check(RandomNetworks(15).network(["gpool", "bottleneck"], kernel=5), size)
-
-
 @pytest.mark.parametrize("size", [(19, 13), (2, 7), (7, 2)])
 def test_boards_that_are_not_square(size: tuple[int, int]) -> None:
-    check(RandomNetworks(15).network(["gpool", "bottleneck"], kernel=5), size)
-    made = RandomNetworks(17, activation=Activation.SILU, norms="bias")
-    check(made.network(["ordinary", "attention", "ffn", "gpool"], tip="rms-spatial"), size)
+    made, (planes, extras) = RandomNetworks(17, activation=Activation.SILU, norms="bias"), inputs(size, 3)
+    for network in (
+        RandomNetworks(15).network(["gpool", "bottleneck"], kernel=5),
+        made.network(["ordinary", "attention", "ffn", "gpool"], tip="rms-spatial"),
+    ):
+        compare(network, planes, extras, exported(network, size, planes, extras))
     with pytest.raises(ValueError, match="board size 38x5 found"):
         export_onnx(RandomNetworks(8).network([]), (38, 5))
 
@@ -131,18 +78,6 @@ def test_boards_that_are_not_square(size: tuple[int, int]) -> None:
 def test_impossible_board_sizes(size: int) -> None:
     with pytest.raises(ValueError, match=f"board size {size} found"):
         export_onnx(RandomNetworks(8).network([]), size)
-
-
-def test_network_without_blocks_and_channels_of_any_number() -> None:
-    check(RandomNetworks(15).network([]))
-    check(RandomNetworks(15, norms="positive").network(["ordinary", "gpool"], channels=7))
-
-
-def test_large_activations_do_not_overflow() -> None:
-    made = RandomNetworks(11, activation=Activation.MISH)
-    network = made.network(["ordinary"])
-    network.trunk.conv.weights[:] *= 300.0
-    check(network)
 
 
 def test_metadata_is_written() -> None:
@@ -162,7 +97,7 @@ def test_outputs_that_end_in_a_view_are_computed_for_recorded_commands(tmp_path:
     assert not {ends[name] for name in names} & set(VIEWS)
     random = np.random.default_rng(0)
     fed = {"spatial": random.random((2, 22, 5, 5), np.float32), "global": random.random((2, 19), np.float32)}
-    wanted, found = run(plain, **fed), run(computed, **fed)
+    wanted, found = run_onnx(plain, **fed), run_onnx(computed, **fed)
     for name in names:
         np.testing.assert_array_equal(found[name], wanted[name])
 
@@ -184,6 +119,6 @@ def test_convolutions_that_webgpu_computes_wrongly_get_a_channel_of_zeros(opset:
     assert channels(padded) == [46, 19, 19]
     onnx.checker.check_model(padded)
     board = np.random.default_rng(0).random((2, 45, 9, 9), np.float32)
-    wanted, found = run(plain, input_1=board), run(padded, input_1=board)
+    wanted, found = run_onnx(plain, input_1=board), run_onnx(padded, input_1=board)
     for name in wanted:
         np.testing.assert_allclose(found[name], wanted[name], rtol=1e-4, atol=1e-4)
