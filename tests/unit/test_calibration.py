@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -31,8 +31,34 @@ CHOICE: dict[str, Value] = {
 }
 
 
+class Silent(UniformEvaluator):
+    """An evaluator of the options. `made` and `closed` list those of a test."""
+
+    made: ClassVar[list[Silent]] = []
+    closed: ClassVar[list[Silent]] = []
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options.batch_size or 4)
+        self.precision = "int16" if options.precision == "auto" and options.backend == "native" else "fp32"
+        self.backend = options.backend
+        self.made.append(self)
+
+    def close(self) -> None:
+        self.closed.append(self)
+
+
+def make_queue(options: Options, *_: Any, **how: Any) -> InlineQueue:
+    if options.device != "cpu":
+        raise EvaluatorError(f"device {options.device}: no GPU")
+    return InlineQueue(Silent(options))
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    Silent.made.clear()
+    Silent.closed.clear()
+    for module in (go_setup, shogi_setup):
+        monkeypatch.setattr(module, "make_queue", make_queue)
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -113,23 +139,8 @@ def test_a_choice_reads_as_flags() -> None:
 @pytest.mark.parametrize("game", ["go", "shogi"])
 def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With evaluators that say nothing, and rates that are made up: fp32, 8 rows and 3 workers are fastest."""
-    closed: list[Any] = []
-
     fault = Fault("not here", "buy one")
     monkeypatch.setattr(calibration, "find_fault", lambda kind: None if kind == "tensorrt" else fault)
-
-    class Silent(UniformEvaluator):
-        def __init__(self, options: Options) -> None:
-            super().__init__(options.batch_size or 4)
-            self.precision = "int16" if options.precision == "auto" and options.backend == "native" else "fp32"
-
-        def close(self) -> None:
-            closed.append(self)
-
-    def make_queue(options: Options, *_: Any, **how: Any) -> InlineQueue:
-        if options.device != "cpu":
-            raise EvaluatorError(f"device {options.device}: no GPU")
-        return InlineQueue(Silent(options))
 
     def counts(search: Search, position: Any, seconds: float) -> dict[str, float]:
         evaluator = search.queue.evaluator
@@ -138,7 +149,6 @@ def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) ->
         rate = 1000.0 * (evaluator.precision == "fp32") + 100.0 * (evaluator.batch_size == 8)
         return {"evaluations_per_second": rate + 50.0 * (search.settings.workers == 3)}
 
-    monkeypatch.setattr(go_setup if game == "go" else shogi_setup, "make_queue", make_queue)
     for module in (calibration, setup):
         monkeypatch.setattr(module, "usable_cores", lambda: 3)
     monkeypatch.setattr(calibration, "search_counts", counts)
@@ -163,33 +173,23 @@ def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) ->
     }
     assert "tensorrt, tensorrt, auto: device tensorrt: no GPU" in said
     assert not any("rtx" in line for line in said)
-    assert len(closed) == 4 + 6 + 2
+    assert len(Silent.closed) == 4 + 6 + 2
 
 
 def test_what_fails_while_it_is_measured_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[Any] = []
-    searches: dict[tuple[str, int], int] = {}
-
-    class Silent(UniformEvaluator):
-        def __init__(self, options: Options) -> None:
-            super().__init__(options.batch_size or 4)
-            self.precision, self.backend = "fp32", options.backend
-
-        def close(self) -> None:
-            closed.append(self)
+    searches: dict[tuple[str, str, int], int] = {}
 
     def counts(search: Search, position: Any, seconds: float) -> dict[str, float]:
         evaluator = search.queue.evaluator
         assert isinstance(evaluator, Silent)
-        way = evaluator.backend, evaluator.batch_size
+        way = evaluator.backend, evaluator.precision, evaluator.batch_size
         searches[way] = searches.get(way, 0) + 1
         if evaluator.backend == "onnx":
             raise RuntimeError("the session is broken")
         if evaluator.batch_size == 32 and searches[way] == 4:
             raise RuntimeError("out of memory")
-        return {"evaluations_per_second": 10.0 * evaluator.batch_size}
+        return {"evaluations_per_second": 10.0 * evaluator.batch_size + 100.0 * (evaluator.precision == "fp32")}
 
-    monkeypatch.setattr(go_setup, "make_queue", lambda options, *_: InlineQueue(Silent(options)))
     monkeypatch.setattr(calibration, "usable_cores", lambda: 1)
     monkeypatch.setattr(calibration, "search_counts", counts)
     said: list[str] = []
@@ -199,7 +199,7 @@ def test_what_fails_while_it_is_measured_is_left_out(monkeypatch: pytest.MonkeyP
     failures = [line for line in said if "evaluations/s" not in line]
     assert [line.rpartition(": ")[2] for line in failures] == 2 * ["the session is broken"] + ["out of memory"]
     assert "backend native, precision fp32, batch_size 32, workers 1" in failures[-1]
-    assert len(closed) == 4 + 6 + 1
+    assert len(Silent.closed) == 4 + 6 + 1
 
 
 @pytest.mark.parametrize("game", ["go", "shogi"])
@@ -207,26 +207,15 @@ def test_what_fails_while_it_is_measured_is_left_out(monkeypatch: pytest.MonkeyP
 def test_what_was_started_is_closed_where_setting_up_fails(
     fails: str, game: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started, closed = [], []
-
-    class Silent(UniformEvaluator):
-        def close(self) -> None:
-            closed.append(self)
-
-    def make_queue(*_: Any, **how: Any) -> InlineQueue:
-        started.append(Silent())
-        return InlineQueue(started[-1])
-
     def too_much(*_: Any) -> Any:
         raise MemoryError
 
     setup = go_setup if game == "go" else shogi_setup
-    monkeypatch.setattr(setup, "make_queue", make_queue)
     monkeypatch.setattr(calibration if fails == "Search" else setup, fails, too_much)
     with pytest.raises(MemoryError):
-        tune(Options(net="net.bin.gz", size=5), GAMES[game], 0.1, lambda line: None)
-    assert len(started) == 1
-    assert closed == started
+        tune(Options(net="net.bin.gz", size=5, device="cpu"), GAMES[game], 0.1, lambda line: None)
+    assert len(Silent.made) == 1
+    assert Silent.closed == Silent.made
 
 
 def test_no_way_to_compute_a_network(monkeypatch: pytest.MonkeyPatch) -> None:

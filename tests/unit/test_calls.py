@@ -156,14 +156,6 @@ def test_what_is_not_a_number_ends_the_search(workers: int) -> None:
     assert search.root_visits == 0
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_the_tree_is_pruned_and_the_search_goes_on(workers: int) -> None:
-    search = search_at(UniformEvaluator(4), 5, workers=workers, memory=200_000)
-    assert search.run(Limits(playouts=30_000)).playouts == 30_000
-    assert search._pruned_at >= 0
-    check_tree(search, pruned=True)
-
-
 def test_the_clock_is_looked_at_though_nothing_is_slow() -> None:
     """The machine may be busy: one of twenty."""
     search = search_at(UniformEvaluator(1), 5)

@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import zipfile
-from importlib import resources
 from pathlib import Path
 
 import onnx
@@ -267,13 +266,6 @@ def test_files_are_written_whole_and_as_the_umask_says(tmp_path: Path, umask: in
     with pytest.raises(OSError, match="folder"):
         write_atomically(tmp_path / "folder", b"third")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["entry", "folder"]
-
-
-def test_a_network_for_shogi_is_none_for_go_whatever_the_size(network_file: Path, tmp_path: Path) -> None:
-    path = Path(str(resources.files("yomi.nets.models") / "yomi-shogi-6x64.onnx"))
-    for size in (9, 19):
-        with pytest.raises(NetworkError, match=r"a network for shogi found, expected one for Go$"):
-            prepare(open_file(path), size)
 
 
 def test_a_full_disk_names_the_file(tmp_path: Path) -> None:

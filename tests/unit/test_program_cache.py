@@ -72,32 +72,24 @@ def test_a_second_start_reads_the_program_alone(precision: str, net: Path, cache
     assert len(parsed) == len(list(cache.iterdir())) == 2
 
 
-def cut(content: bytearray) -> None:
-    del content[-1]
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda content: content[:-1],
+    "weights": lambda content: garbled(content, len(content) - 1000),
+    "operations": lambda content: garbled(content, content.index(b"\n") + 300),
+    # another digit, with which the kernels would write beyond their memory
+    "sizes": lambda content: garbled(content, content.index(b'"scratch_floats": ') + len(b'"scratch_floats": ')),
+    "header": lambda content: b"\xff" + content[1:],
+    "empty": lambda content: b"",
+}
 
 
-def garble_weights(content: bytearray) -> None:
-    content[-1000] ^= 1
+def garbled(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
-def garble_operations(content: bytearray) -> None:
-    content[content.index(b"\n") + 300] ^= 1
-
-
-def garble_sizes(content: bytearray) -> None:
-    at = content.index(b'"scratch_floats": ') + len(b'"scratch_floats": ')
-    content[at] ^= 1  # another digit, with which the kernels would write beyond their memory
-
-
-def garble_header(content: bytearray) -> None:
-    content[0] = 0xFF
-
-
-@pytest.mark.parametrize(
-    "damage", [cut, garble_weights, garble_operations, garble_sizes, garble_header, bytearray.clear]
-)
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_what_is_damaged_is_made_anew(
-    damage: Callable[[bytearray], None],
+    damage: str,
     net: Path,
     cache: Path,
     parsed: list[Path],
@@ -106,9 +98,7 @@ def test_what_is_damaged_is_made_anew(
     first = load_go(net, SIZE)
     (path,) = cache.iterdir()
     whole = path.read_bytes()
-    content = bytearray(whole)
-    damage(content)
-    path.write_bytes(content)
+    path.write_bytes(DAMAGES[damage](whole))
     with caplog.at_level(logging.WARNING):
         second = load_go(net, SIZE)
     assert "packing the network again" in caplog.text

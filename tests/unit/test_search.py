@@ -14,7 +14,6 @@ import pytest
 from tests.fakes.evaluators import RootedEvaluator, ScriptedEvaluator
 from tests.looping import looped
 from tests.unit.trees import check_tree, new_game, new_search, search_at
-from tests.waiting import wait_until
 from yomi.bench import signature
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue, Job
@@ -80,47 +79,9 @@ def test_workers_of_a_short_search_do_not_wait_long_for_each_other(workers: int,
     assert max(evaluator.rows) == most
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_seconds_are_kept(workers: int) -> None:
-    search = search_at(UniformEvaluator(8), workers=workers)
-    run(search, Limits(playouts=10))
-    for seconds in (0.0, 0.05, 0.3):
-        report = run(search, Limits(seconds=seconds))
-        assert seconds <= report.seconds < seconds + 60  # without its limit it has no end
-        assert report.visits >= 2
-
-
 def test_even_no_time_at_all_is_enough_for_a_move() -> None:
     search = search_at(ScriptedEvaluator(8, seconds=0.01))
     assert run(search, Limits(seconds=0.0)).moves
-
-
-@pytest.mark.parametrize("workers", [1, 4])
-def test_a_search_without_limits_runs_until_it_is_stopped(workers: int) -> None:
-    search = search_at(ScriptedEvaluator(4, seconds=0.02), workers=workers, batches_in_flight=2)
-    search.start(Limits())
-    wait_until(lambda: search.report().visits, PATIENCE)
-    assert not search.wait(0.05)
-    assert search.is_running
-    during = search.report()
-    search.stop()
-    assert not search.is_running
-    assert search.wait(0)
-    after = search.report()
-    assert after.visits >= during.visits
-    check_tree(search)
-    search.stop()
-    assert search.report().visits == after.visits
-
-
-def test_interrupt_comes_from_any_thread() -> None:
-    search = search_at(UniformEvaluator(8), workers=2)
-    search.start(Limits())
-    wait_until(lambda: search.root.visits > 0)
-    threading.Thread(target=search.interrupt).start()
-    assert search.wait(PATIENCE)
-    search.stop()
-    check_tree(search, pruned=True)  # its memory may be used up by then
 
 
 def test_an_interrupt_while_a_search_starts_leaves_it_a_move(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,17 +321,6 @@ def test_the_signature_of_the_benchmark_repeats_itself() -> None:
     assert signature.run(121) != first
 
 
-def test_clearing_begins_anew() -> None:
-    search = new_search(UniformEvaluator(4), 5)
-    game = new_game(5)
-    search.set_position(game)
-    run(search, Limits(playouts=100))
-    search.clear()
-    search.set_position(game)
-    assert search.root_visits == 0
-    assert search.report().moves == ()
-
-
 def test_settings_may_change_between_searches() -> None:
     # averaging takes eight rows a leaf, more than the evaluator asks for
     search = search_at(ScriptedEvaluator(2, asymmetrical=True), 5)
@@ -409,25 +359,6 @@ def test_each_evaluator_lives_in_one_thread() -> None:
         assert evaluator.used_in == {evaluator.made_in}
         assert evaluator.closed_in == evaluator.made_in
     assert sum(sum(evaluator.rows) for evaluator in made) == report.evaluations
-
-
-def test_workers_give_the_visits_of_an_evaluator_in_place() -> None:
-    queue, _ = workers_of(1)
-    search, plain = new_search(queue), new_search(ScriptedEvaluator(4))
-    for each in (search, plain):
-        each.set_position(new_game())
-        run(each, Limits(playouts=300))
-    assert visits_of(search) == visits_of(plain)
-    queue.close()
-
-
-def test_what_was_submitted_is_finished_before_closing() -> None:
-    queue, _ = workers_of(1, seconds=0.05)
-    done: SimpleQueue[Job] = SimpleQueue()
-    for _ in range(3):
-        queue.submit(Job(make_batch(go_spec(5), 4, Inputs.NOTHING), 4, done))
-    queue.close()
-    assert [done.get_nowait().error for _ in range(3)] == [None] * 3
 
 
 def test_workers_that_are_closed_say_so() -> None:
