@@ -317,7 +317,7 @@ def add_ownership(pos, color, ownership):  # type: ignore[no-untyped-def]
         for x in range(size):
             owner = owner_of(pos, (y + 1) * stride + x + 1)
             if owner in (BLACK, WHITE):
-                ownership[k] += 1 if owner == color else -1
+                ownership[k] += np.int8(1) if owner == color else np.int8(-1)  # keeps float32 and int32
             k += U(1)
 
 
