@@ -28,6 +28,7 @@ from yomi.engine.evaluators.program_cache import keep_program, load_program
 from yomi.native.bound_kernels import Calls
 from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, Program, ProgramBuilder
 from yomi.native.go import outputs as decoders
+from yomi.native.go.aya import AYA_SCRATCH_DTYPE, encode_aya
 from yomi.native.go.board import POSITION_DTYPE
 from yomi.native.go.planes import policy_index, write_planes
 from yomi.native.go.rollout import mix_rollouts, write_priors
@@ -266,8 +267,6 @@ class PartialFormat(Format):
 
 class _Scratch(threading.local):
     def __init__(self) -> None:
-        from yomi.native.go.aya import AYA_SCRATCH_DTYPE
-
         self.aya = np.zeros(1, AYA_SCRATCH_DTYPE)[0]
 
 
@@ -280,8 +279,6 @@ class Aya(PartialFormat):
     _scratch = _Scratch()
 
     def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
-        from yomi.native.go.aya import encode_aya
-
         return encode_aya.bind(batch, self._scratch.aya, planes)
 
 

@@ -54,7 +54,11 @@ class Rules:
         """
         text = text.strip()
         if text.startswith("{"):
-            return _parse_json(text)
+            try:
+                found = json.loads(text)
+            except (ValueError, RecursionError) as error:  # broken, a number too long, or nested too deep
+                raise RulesError(f"rules are not valid JSON: {error}") from None
+            return _from_fields(found)
         if match := _SGF_FORM.fullmatch(text):
             ko, scoring, tax, suicide, button, bonus, friendly = match.groups()
             fields = {"ko": ko, "scoring": scoring, "tax": tax, "whiteHandicapBonus": bonus or "0"}
@@ -203,14 +207,6 @@ _RECORD_NAMES: dict[str, tuple[str, ...]] = {
     "ing": ("ing", "goe", "应氏", "應氏", "応氏", "응씨"),
     "tromp-taylor": ("tromp", "taylor", "tt"),
 }
-
-
-def _parse_json(text: str) -> Rules:
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError) as error:  # broken, a number too long, or nested too deep
-        raise RulesError(f"rules are not valid JSON: {error}") from None
-    return _from_fields(fields)
 
 
 def _from_fields(fields: Mapping[str, object]) -> Rules:

@@ -17,14 +17,13 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import Board, format_color
 from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.native.go.board import PASS
-from yomi.native.go.planes import symmetry_table
+from yomi.native.go.planes import SYMMETRIES, symmetry_table
 
 if TYPE_CHECKING:  # the analysts load in the background
     from yomi.engine.go.analysis.query import Turn
     from yomi.engine.go.players.setup import Analysis, RawEvaluation
 
 DIGITS = 8
-SYMMETRIES = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ from yomi.engine.search.read_tree import draw, root_priors
 from yomi.engine.search.search import Search
 from yomi.engine.search.types import Limits, MoveReport, Owners, SearchReport, SearchSettings
 from yomi.native.go.board import NO_POINT, PASS
-from yomi.native.go.planes import symmetry_table
+from yomi.native.go.planes import SYMMETRIES, symmetry_table
 from yomi.native.spec import Inputs
 from yomi.nets.katago.human_profile import HumanProfile
 
@@ -131,8 +131,6 @@ def may_resign(game: GoGame, color: int, lead: float) -> bool:
 
 
 # -- moves of the root that need no search -----------------------------------------------------------------------------
-
-SYMMETRIES = 8
 
 # Move -> (symmetric move that is searched instead, symmetry from that move as point -> point).
 Twins = Mapping[int, tuple[int, Mapping[int, int]]]
