@@ -11,13 +11,13 @@ import pytest
 
 from tests.contract.conftest import GO, Make
 from tests.fakes.evaluators import ScriptedEvaluator
-from tests.unit.go_boards import play_all
+from tests.unit.go_boards import played
 from tests.waiting import in_background, wait_until
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.analysis.fields import Settings
 from yomi.engine.go.analysis.query import read_query
 from yomi.engine.go.analysis.results import response
-from yomi.engine.go.game import GoGame, new_game
+from yomi.engine.go.game import GoGame
 from yomi.engine.go.players import analyst as go_analyst
 from yomi.engine.go.players import player as go
 from yomi.engine.go.players.analyst import IDLE_QUEUES, GoAnalyst, QueuePool, make_analysts
@@ -31,13 +31,6 @@ from yomi.native.go.board import BLACK, PASS, WHITE
 from yomi.native.go.rules import MAX_HISTORY
 
 OPTIONS = Options(evaluator="uniform", size=5, workers=1, memory=2**24, seed=1)
-
-
-def played(line: str = "", size: int = 5) -> GoGame:
-    """Return a game after the vertices of `line`, in turn."""
-    game = new_game(replace(OPTIONS, size=size))
-    play_all(game, line)
-    return game
 
 
 def asked(game: GoGame | None = None, visits: int | None = 50, **fields: Any) -> Request[GoGame]:

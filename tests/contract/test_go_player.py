@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 
 from tests.contract.conftest import GO, Make
-from tests.unit.go_boards import game_of, play_all
+from tests.unit.go_boards import game_of, play_all, played
 from yomi.engine.clock import Clock
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.go.game import GoGame, new_game
+from yomi.engine.go.game import GoGame
 from yomi.engine.go.players import player as go
 from yomi.engine.go.players.player import CLEANUP_SHARE, ROLLOUTS_PER_SECOND, find_budget, moves_left
 from yomi.engine.go.points import fixed_handicap, square
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError, Request
 from yomi.engine.search.types import Limits, SearchReport
 from yomi.native.go.board import BLACK, PASS, WHITE
@@ -43,13 +42,6 @@ def triple_ko() -> GoGame:
     colors = (BLACK if word == "B" else WHITE for word in words[::2])
     game.set_position(list(zip(colors, (square(9).parse_vertex(word) for word in words[1::2]), strict=True)))
     play_all(game, 2 * "A3 A7 J3 A2 A8 J2 ")
-    return game
-
-
-def played(line: str = "", size: int = 5) -> GoGame:
-    """Return a game after the vertices of `line`, in turn, by the rules that players are made for here."""
-    game = new_game(Options(size=size))
-    play_all(game, line)
     return game
 
 
@@ -165,19 +157,6 @@ def test_nobody_passes_by_chance(make: Make) -> None:
     report = player.decide(Request(game)).report
     assert PASS in [move.move for move in report.moves[1:]]
     assert PASS not in {player.decide(Request(game)).move for _ in range(100)}
-
-
-@pytest.mark.parametrize(("size", "stones"), [(19, 9), (9, 2), (9, 4)])
-def test_white_does_not_resign_a_handicap_game_early(make: Make, size: int, stones: int) -> None:
-    player, game = (
-        make("bare", size=size, visits=4, resign_threshold=1.0),
-        played(size=size),
-    )  # every move looks lost
-    game.place_handicap(fixed_handicap(stones, square(size)))
-    for _ in range(4):
-        assert not player.decide(Request(game)).resign
-        for color in (WHITE, BLACK):
-            game.play(color, game.legal_moves()[0])
 
 
 def test_white_resigns_a_handicap_game_that_it_does_not_catch_up_in(make: Make) -> None:

@@ -1,8 +1,9 @@
 """Go boards drawn in ASCII: X Black, O White, . empty, one line a row, top row first."""
 
-from yomi.engine.go.game import GoGame
+from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS, Rules
+from yomi.engine.options import Options
 from yomi.native.go.board import BLACK, WHITE
 
 # C7 and E7 with their friends share liberties and have no eyes.
@@ -49,3 +50,10 @@ def play_all(game: GoGame, text: str) -> None:
     """Play vertices in turn."""
     for vertex in text.split():
         game.play(game.side_to_move, game.board.parse_vertex(vertex))
+
+
+def played(line: str = "", size: int = 5) -> GoGame:
+    """Return a game by the default rules after the vertices of `line`, in turn."""
+    game = new_game(Options(size=size))
+    play_all(game, line)
+    return game

@@ -118,13 +118,6 @@ def test_an_illegal_move_changes_nothing() -> None:
     assert_equal_games(game, before)
 
 
-def test_legal_moves_agree_with_is_legal() -> None:
-    game = game_of(". X .\nX . O\n. O .")
-    expected = [move for move in [*square(3).points, PASS] if game.is_legal(BLACK, move)]
-    assert sorted(game.legal_moves()) == expected
-    assert game.legal_moves()[-1] == PASS
-
-
 KO = """
 . X O .
 X . X O
