@@ -261,6 +261,7 @@ def escape_unknown() -> None:
     """Print characters that the terminal's encoding lacks as escapes, so that no name ends the command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A file or pipe of Windows would be in an encoding that lacks most characters.
-            encoding = "utf-8" if IS_WINDOWS and not stream.isatty() else stream.encoding
+            # Windows writes files and pipes in an encoding that lacks most characters.
+            is_narrow = IS_WINDOWS and not stream.isatty() and not os.environ.get("PYTHONIOENCODING")
+            encoding = "utf-8" if is_narrow else stream.encoding
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
