@@ -13,6 +13,8 @@ from tests.waiting import wait_until
 from yomi.engine.clients import client as process_module
 from yomi.engine.clients.client import EngineError, EngineProcess
 
+pytestmark = pytest.mark.linux  # the engines are sh, cat and sleep
+
 
 @pytest.fixture
 def echo() -> Iterator[EngineProcess]:

@@ -80,6 +80,7 @@ def test_pairs() -> None:
         pairs_of(2, "swiss")
 
 
+@pytest.mark.linux  # a shell is the engine
 def test_the_game_is_that_of_the_first_other_engine(tmp_path: Path) -> None:
     script = Path(__file__).parents[1] / "process" / "scripted_engine.py"
     engine = [sys.executable, "-S", "-E", str(script), "usi", "fine"]

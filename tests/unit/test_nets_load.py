@@ -135,6 +135,7 @@ def test_an_unwritable_cache_gives_a_warning_and_a_temporary_folder(
 
 def test_cache_folder_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))  # on Windows
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("YOMI_CACHE_DIR", raising=False)
     assert default_cache_dir() == tmp_path / ".cache" / "yomi"

@@ -177,6 +177,7 @@ def test_paths_are_seen_from_the_file(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/home/anna")
+    monkeypatch.setenv("USERPROFILE", "/home/anna")  # on Windows
     assert written("./engine books/a", "nets/a.onnx") == ((str(tmp_path / "engine"), "books/a"), "nets/a.onnx")
     assert written("~/engine -x", "~/a.onnx") == (("/home/anna/engine", "-x"), "/home/anna/a.onnx")
     assert written("engine", "/nets/a.onnx") == (("engine",), "/nets/a.onnx")

@@ -114,6 +114,7 @@ def test_accounts_on_servers(file: Path) -> None:
 
 def test_home_in_names_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))  # on Windows
     path = tmp_path / "a.toml"
     path.write_text("net = '~/b.bin.gz'\nlog_file = 'c.log'\n")
     assert read_config(path) == {"net": f"{tmp_path}/b.bin.gz", "log_file": "c.log"}
@@ -178,6 +179,7 @@ def test_show_prints_what_can_be_read_again(file: Path, capsys: pytest.CaptureFi
 
 def test_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))  # on Windows
     for text in ("", "relative"):
         monkeypatch.setenv("XDG_CONFIG_HOME", text)
         assert user_config() == tmp_path / ".config" / "yomi" / "config.toml"
