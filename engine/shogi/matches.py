@@ -94,14 +94,9 @@ class ShogiMatches(MatchGame[ShogiGame]):
     def result_of(self, record: GameRecord) -> GameResult | None:
         if record.winner is None:
             return None
-        used: dict[int, float | None] = {BLACK: None, WHITE: None}
-        chosen = {BLACK: 0, WHITE: 0}
-        color = record.initial.side
-        for recorded in record.moves:
-            chosen[color] += 1
-            if recorded.seconds is not None:
-                used[color] = (used[color] or 0.0) + recorded.seconds
-            color = opponent(color)
+        first = record.initial.side
+        moves = {first: record.moves[0::2], opponent(first): record.moves[1::2]}
+        times = {color: [each.seconds for each in own if each.seconds is not None] for color, own in moves.items()}
         return GameResult(
             0,
             record.black,
@@ -109,8 +104,8 @@ class ShogiMatches(MatchGame[ShogiGame]):
             record.winner,
             ending_of(record),
             plies=len(record.moves),
-            seconds=(used[BLACK], used[WHITE]),
-            chosen=(chosen[BLACK], chosen[WHITE]),
+            seconds=(sum(times[BLACK]) if times[BLACK] else None, sum(times[WHITE]) if times[WHITE] else None),
+            chosen=(len(moves[BLACK]), len(moves[WHITE])),
             key=key_of(format_usi_line(record)),
         )
 

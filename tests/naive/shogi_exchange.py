@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.naive.shogi_rules import KING, SlowShogi
 from yomi.native.shogi.effects import CAPTURE, VALUE
 
-ORDER = (1, 2, 3, 4, 7, 9, 10, 11, 12, 5, 13, 6, 14, 8)
-"""Piece types as kernels capture: golds and what moves like them are one kind, as are bishops and rooks with theirs."""
+# Ranks of piece types as kernels capture: golds and what moves like them are one kind, as are bishops and rooks with
+# their promoted forms.
 GROUP = {
     kind: rank
     for rank, kinds in enumerate([[1], [2], [3], [4], [7, 9, 10, 11, 12], [5, 13], [6, 14], [8]])

@@ -18,7 +18,6 @@ from yomi.engine.shogi.placement import (
 from yomi.native.shogi.pieces import BISHOP, LANCE, PAWN, ROOK
 
 PROMOTES = parse_usi("8h2b+") ^ parse_usi("8h2b")
-NEAR = 3
 
 
 def searched_moves(sfen: str) -> list[int]:

@@ -6,15 +6,14 @@ import cshogi
 import numpy as np
 import pytest
 
-from tests.unit.shogi_boards import random_moves
-from tests.unit.shogi_records import MIDDLE
+from tests.unit.shogi_records import MIDDLE, random_record
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.notation import guilty_of, parse_usi
-from yomi.engine.shogi.placement import format_sfen, parse_sfen
+from yomi.engine.shogi.notation import guilty_of
+from yomi.engine.shogi.placement import format_sfen
 from yomi.engine.shogi.records.files import read_records, to_bytes
 from yomi.engine.shogi.records.packed import read_hcpe3, write_hcpe3
-from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError
+from yomi.engine.shogi.records.record import GameRecord, RecordError
 
 # As dlshogi's utilities have them, which cshogi does not.
 HEAD = np.dtype([("hcp", cshogi.dtypeHcp), ("moveNum", "<u2"), ("result", "u1"), ("opponent", "u1")])
@@ -25,17 +24,16 @@ VISITS = np.dtype([("move16", cshogi.dtypeMove16), ("visitNum", "<u2")])
 def searched_record(seed: int, ending: str = "TORYO", sfen: str | None = None) -> GameRecord:
     """Return a random game whose moves, but for some, were searched."""
     rng = random.Random(seed)
-    record = GameRecord(parse_sfen(sfen)) if sfen else GameRecord()
-    game = ShogiGame(sfen) if sfen else ShogiGame()
-    for text in random_moves(seed, 40) if not sfen else [""] * 10:
-        legal = game.legal_moves()
-        note = RecordedMove(parse_usi(text) if text else rng.choice(legal))
+    record = random_record(seed, notes=False, sfen=sfen)
+    del record.moves[40:]
+    game = record.game(0)
+    for note in record.moves:
         if rng.random() < 0.7:
+            legal = game.legal_moves()
             note.score = rng.randrange(-4000, 4000)
             named = rng.sample(legal, min(len(legal), rng.randrange(1, 9)))
             note.counts = tuple((move, rng.randrange(1, 900)) for move in named)
         game.play(note.move)
-        record.moves.append(note)
     record.ending = ending
     return record
 
