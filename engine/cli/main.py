@@ -63,10 +63,10 @@ OBJECTS = {
     "selfplay": "play:SELFPLAY_COMMAND",
     "learn": "train:LEARN",
     "rate": "match:RATE",
-    "tune": "duel:TUNE",
+    "duel": "match:DUEL",
+    "tune": "match:TUNE",
     "status": "merge:STATUS",
-    **{name: f"engines:{name.upper()}" for name in ("gtp", "usi", "analysis")},
-    **{name: f"servers:{name.upper()}" for name in ("cgos", "floodgate")},
+    **{name: f"engines:{name.upper()}" for name in ("gtp", "usi", "analysis", "cgos", "floodgate")},
     **{name: f"setup:{name.upper()}" for name in ("setup", "config", "completion")},
 }
 

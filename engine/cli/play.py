@@ -10,14 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli.flags import (
-    add_options,
-    add_settings,
-    check_limited,
-    collect,
-    settings_of,
-    visits_without_limit,
-)
+from yomi.engine.cli.flags import add_options, add_settings, check_limited, collect, settings_of, visits_without_limit
 from yomi.engine.cli.games import add_games, ending_fault
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError, Command

@@ -9,16 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.clusters.actors import ClusterOptions, Places, Recipe, moved, sent_networks
-from yomi.engine.clusters.jobs import (
-    RUN_NAME,
-    JobError,
-    Part,
-    Run,
-    Task,
-    begin_run,
-    named_network,
-    read_run,
-)
+from yomi.engine.clusters.jobs import RUN_NAME, JobError, Part, Run, Task, begin_run, named_network, read_run
 from yomi.engine.clusters.units import UnitPool, UnitWorker
 from yomi.engine.options import Options
 from yomi.engine.reviews.run import RECORD_ERRORS, Job, Output, ReviewedGame, Reviewers, ReviewSettings

@@ -98,16 +98,6 @@ def test_a_game_whose_process_is_killed_goes_on(
     assert load(path).moves == []
 
 
-def test_a_game_that_is_left_is_saved(tmp_path: Path) -> None:
-    path = tmp_path / "game.csa"
-    done = yomi("play", "shogi", "--level", "1", "--save", str(path), typed="7g7f\nscore\n")
-    assert done.returncode == 0
-    assert re.search(r"Level 1 of 10 \(Elo ", done.stdout)
-    assert re.search(r"Black wins [\d.]+%, [+-]\d+ centipawns: ", done.stdout)
-    assert f"saved {path}" in done.stdout
-    assert len(load_records(path)[0].moves) == 2
-
-
 class Person:
     """Types at a terminal, a real pseudo-terminal, and reads from it."""
 

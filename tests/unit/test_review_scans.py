@@ -28,9 +28,7 @@ from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.registry import GAMES, SHOGI
 from yomi.engine.reviews.progress import count_positions, estimate, full_time
-from yomi.engine.reviews.review import (
-    ReviewError,
-)
+from yomi.engine.reviews.review import ReviewError
 from yomi.engine.reviews.scans import (
     FIRST,
     FULL,

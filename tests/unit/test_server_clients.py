@@ -16,7 +16,6 @@ from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
 from tests.fakes.proxy import Proxy
 from tests.fakes.seats import FakeGoSeat, FakeShogiSeat
 from tests.sgf import read_sgf
-from tests.waiting import wait_until
 from yomi.engine.go.cgos import client as cgos_client
 from yomi.engine.go.cgos.game import GoReply
 from yomi.engine.players.request import Decision
@@ -275,6 +274,25 @@ def test_the_move_that_was_decided_without_a_connection_is_sent(
     assert server.errors == []
     thoughts = [call for call in seat.calls if call.startswith("think")]
     assert len(thoughts) == len(set(thoughts)) == 3  # nothing was thought about twice
+
+
+def test_a_game_that_ended_while_there_was_no_connection(
+    make_server: Callable[..., FakeServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (cgos_client, csa_client):
+        monkeypatch.setattr(module, "RESUME_TIMEOUT", 0.1)
+    server = make_server(games=1, plies=1000)
+
+    def end_the_game() -> None:
+        server.results.append("lost")
+        server.cut()
+
+    server.at_ply(4, end_the_game)
+    running = Running(tmp_path, server.port, seat_for(server, seconds=0.01))
+    running.join()
+    assert len(running.events("dropped")) == 1
+    assert "it ended while there was no connection" in running.terminal.getvalue()
+    assert moves_of(running.records()[0]) >= 4
 
 
 def test_lines_come_in_pieces_and_with_noise(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
@@ -543,13 +561,6 @@ def test_finish_while_no_game_is_there(make_server: Callable[..., FakeServer], t
     assert server.errors == []
 
 
-def test_finish_while_there_is_no_server(tmp_path: Path) -> None:
-    running = Running(tmp_path, 1, FakeGoSeat(), games=0)
-    wait_until(lambda: len(running.events("lost")) >= 2)
-    running.client.finish()
-    running.join()
-
-
 # -- CGOS ----------------------------------------------------------------------------------------------------------
 
 
@@ -568,22 +579,6 @@ def test_the_lag_is_what_the_clock_of_cgos_loses(tmp_path: Path) -> None:
         return seat.lags[-1]
 
     assert any(once(tmp_path / str(i)) == pytest.approx(0.1, abs=0.03) for i in range(20))
-
-
-def test_a_game_that_ended_while_there_was_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgos_client, "RESUME_TIMEOUT", 0.1)
-    server = CgosServer(games=1, plies=1000)
-
-    def end_the_game() -> None:
-        server.results.append("W+Time")
-        server.cut()
-
-    server.at_ply(4, end_the_game)
-    running = Running(tmp_path, server.port, FakeGoSeat(seconds=0.01))
-    running.join()
-    assert len(running.events("dropped")) == 1
-    assert moves_of(running.records()[0]) >= 4
-    server.close()
 
 
 @pytest.mark.parametrize("is_thrown_out", [True, False])
@@ -633,20 +628,6 @@ def test_a_move_that_the_server_did_not_take_is_not_in_the_record(tmp_path: Path
     running.join()
     record = read_records(running.records()[0])[0]
     assert (len(record.moves), record.ending, record.winner) == (4, "TIME_UP", 2)
-    server.close()
-
-
-def test_a_game_that_a_server_of_shogi_does_not_hold_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csa_client, "RESUME_TIMEOUT", 0.1)
-    server = CsaServer(games=1, plies=1000)
-    running = Running(tmp_path, server.port, FakeShogiSeat(seconds=0.01))
-    server.wait(lambda: len(server.moves) > 3)
-    with server.lock:
-        server.results.append("lost")
-        server.cut()
-    running.join()
-    assert "it ended while there was no connection" in running.terminal.getvalue()
-    assert moves_of(running.records()[0]) >= 4
     server.close()
 
 

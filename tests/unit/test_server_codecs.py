@@ -249,14 +249,9 @@ def test_a_summary_without_end_takes_no_memory() -> None:
 
 
 def test_the_rule_of_the_declaration_win() -> None:
-    assert summary().declaration == "Jishogi 1.1"
-    assert codec_rule(summary()) == "27"
-    assert codec_rule(summary(("Jishogi 1.1", "Jishogi 2.0"))) is None
+    assert csa_codec.DECLARATIONS[summary().declaration] == "27"
+    assert summary(("Jishogi 1.1", "Jishogi 2.0")).declaration not in csa_codec.DECLARATIONS
     assert summary(("Declaration:Jishogi 1.1\n", "")).declaration == ""
-
-
-def codec_rule(found: csa_codec.Summary) -> str | None:
-    return csa_codec.DECLARATIONS.get(found.declaration)
 
 
 def test_a_game_that_goes_on() -> None:

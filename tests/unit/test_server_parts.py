@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from yomi.engine.cli.engines import account_options
 from yomi.engine.cli.parser import CliError
-from yomi.engine.cli.servers import account_options
 from yomi.engine.registry import GO
 from yomi.engine.servers.connection import (
     FIRST_PAUSE,

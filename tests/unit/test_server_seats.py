@@ -17,8 +17,8 @@ import pytest
 
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
-from yomi.engine.cli import servers
-from yomi.engine.cli.servers import account_options
+from yomi.engine.cli import engines
+from yomi.engine.cli.engines import account_options
 from yomi.engine.clients.client import EngineError, EngineMove, Evaluation
 from yomi.engine.clock import Clock, Clocks, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
@@ -211,7 +211,7 @@ def test_an_engine_that_is_started_again_has_the_users_options(tmp_path: Path, m
     )
     own = {"evaluator": "material", "max_moves": 320, "lag": 0.5}
     one = Account("one", Server("home", CSA, "localhost", 1), "one", "", "", options=own)
-    client = servers.make_csa_client(one, Password("secret1"), tmp_path, Reporter(None, io.StringIO()))
+    client = engines.make_csa_client(one, Password("secret1"), tmp_path, Reporter(None, io.StringIO()))
     for _ in range(2):
         seat = client._open_seat()
         for told, expected in ((0, 320), (256, 256)):

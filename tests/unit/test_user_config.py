@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from yomi.engine.cli import play, review
+from yomi.engine.cli.engines import account_options
 from yomi.engine.cli.flags import collect, known_options, user_config, visits_without_limit
 from yomi.engine.cli.main import build, main
-from yomi.engine.cli.servers import account_options
 from yomi.engine.cli.setup import PROPOSED
 from yomi.engine.options import OptionError, Options, Value, read_config
 from yomi.engine.registry import GO, SHOGI

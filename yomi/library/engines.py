@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 from yomi.engine.default_network import ask_for_tree
 from yomi.engine.levels import LevelSwitch
-from yomi.engine.options import Options, rows_for
+from yomi.engine.options import Options, find, rows_for
 from yomi.engine.registry import GAMES
 from yomi.errors import Error
 from yomi.library import arguments
@@ -73,7 +73,7 @@ class Engine(Generic[P]):
         self._descriptor = GAMES[game]
         self._options = Options.for_game(game)
         for name, value in options.items():
-            self._options.set(known_option(name, game), plain(value))
+            self._options.set(find(name, game).name, plain(value))
         ask_for_tree(self._options, game)  # an analysis values many moves
         self._level = LevelSwitch(self._descriptor, self._options, options)
         with reported(progress):
@@ -123,7 +123,7 @@ class Engine(Generic[P]):
             before = self._level.state()
             try:
                 for name, value in options.items():
-                    self._level.set(known_option(name, self.game), plain(value), wins=True)
+                    self._level.set(find(name, self.game).name, plain(value), wins=True)
                 player.load(self._descriptor.new_game(self._options))
             except Exception:
                 self._level.restore(before)
@@ -381,14 +381,3 @@ def _start_pondering(player: Player[Any], request: Request[Any], move: int) -> N
         player.start(type(request)(game, request.options, hide_history=request.hide_history, ponder=True))
     except Error as error:  # of the network: the move is found all the same, and the next call reports it again
         _log.error("no pondering: %s", error)
-
-
-def known_option(name: str, game: str) -> str:
-    """Return the name of an option of a game.
-
-    Raises:
-        OptionError: there is none.
-    """
-    from yomi.engine.options import find
-
-    return find(name, game).name

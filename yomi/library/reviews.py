@@ -9,7 +9,7 @@ from typing import Any
 from yomi.engine.default_network import ask_for_alpha_beta
 from yomi.engine.game import Game
 from yomi.engine.mistakes import DEFAULT, Thresholds
-from yomi.engine.options import Options
+from yomi.engine.options import Options, find
 from yomi.engine.registry import GAMES
 from yomi.engine.reviews.review import Review
 from yomi.engine.reviews.run import COMMAND, DEFAULT_NODES, DEFAULT_VISITS, Reviewers, ReviewSettings
@@ -17,7 +17,7 @@ from yomi.engine.reviews.scans import Progress
 from yomi.library import arguments
 from yomi.library.analysis import keep_stderr_quiet, reported
 from yomi.library.arguments import no_progress, plain
-from yomi.library.engines import Value, known_option
+from yomi.library.engines import Value
 
 
 def review(
@@ -55,7 +55,7 @@ def _options(game: Game[Any, Any], given: dict[str, Value]) -> Options:
     values: dict[str, Any] = dict(game.defaults.get(COMMAND, {}))
     if all(given.get(name) is None for name in ("playouts", "seconds", "depth")):
         values["visits"] = DEFAULT_VISITS
-    values |= {known_option(name, game.name): plain(value) for name, value in given.items()}
+    values |= {find(name, game.name).name: plain(value) for name, value in given.items()}
     options = Options.for_game(game.name).with_values(values)
     if not {"visits", "playouts", "level"} & set(given):
         ask_for_alpha_beta(options, game.name, DEFAULT_NODES)

@@ -333,16 +333,13 @@ def new_table(
     height: int | None = None,
     handicap: int,
     record: str | None,
-    human: Sides,
-    level: int,
-    seconds: float,
     clock: dict[str, Any] | None = None,
-    visitor: str = "",
+    **fields: Any,
 ) -> Table:
-    """Return a game from the beginning, or from the end of a record's main line.
+    """Return a game from the beginning, or from the end of a record's main line. `fields` are those of `Table`.
 
     Raises:
         Error: the record cannot be read, the board cannot have this handicap, or the clock has no time.
     """
     position, first = begin(game, Board(size, height or size), handicap, record)
-    return Table(position, human, level, seconds, first, Clocks(game, **clock) if clock else None, visitor)
+    return Table(position, first=first, clocks=Clocks(game, **clock) if clock else None, **fields)
