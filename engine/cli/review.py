@@ -33,7 +33,6 @@ from yomi.engine.mistakes import DEFAULT, Thresholds, shown_class
 from yomi.engine.options import NOT_FOR_ANALYSIS
 from yomi.engine.records import report_notes
 from yomi.engine.registry import GAMES
-from yomi.engine.reviews.progress import ReviewJournal
 from yomi.engine.reviews.run import (
     COMMAND,
     DEFAULT_NODES,
@@ -46,7 +45,7 @@ from yomi.engine.reviews.run import (
     ReviewSettings,
     find_jobs,
 )
-from yomi.engine.reviews.scans import FIRST, FULL, KnownPositions, Progress, parse_first_pass
+from yomi.engine.reviews.scans import FIRST, FULL, KnownPositions, Progress, ReviewJournal, parse_first_pass
 from yomi.engine.signals import ended_by_a_signal
 from yomi.errors import printable
 from yomi.language import is_japanese, tr

@@ -17,9 +17,19 @@ from yomi.engine.default_network import named_file, network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.mistakes import BOTH, DEFAULT, WINRATE, Thresholds
 from yomi.engine.records import Note, read_record_bytes
-from yomi.engine.reviews.progress import ReviewJournal, count_positions, estimate, full_time
 from yomi.engine.reviews.review import Review, ReviewError
-from yomi.engine.reviews.scans import FIRST_SECONDS, KnownPositions, Plan, Progress, Reviewer, first_visits
+from yomi.engine.reviews.scans import (
+    FIRST_SECONDS,
+    KnownPositions,
+    Plan,
+    Progress,
+    Reviewer,
+    ReviewJournal,
+    count_positions,
+    estimate,
+    first_visits,
+    full_time,
+)
 from yomi.errors import fault_of
 from yomi.language import counted, tr
 from yomi.nets.errors import NetworkError

@@ -33,7 +33,7 @@ ALLOWED = {
     "engine/learning/spool.py: Spool.add": "overwrites what a full disk left",
     "engine/learning/store.py: Store.__init__": "only the lock",
     "engine/learning/store.py: Store.tidy": "a whole shard gets another name",
-    "engine/reviews/progress.py: ReviewJournal._append": "a journal for append_object",
+    "engine/reviews/scans.py: ReviewJournal._append": "a journal for append_object",
     "engine/reviews/shares.py: ReviewShare.__init__": "a journal for append_object",
     "engine/reviews/shares.py: merge": "a journal for append_object",
     "engine/matches/results.py: MatchJournal.__init__": "a journal for append_object",

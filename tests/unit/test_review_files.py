@@ -23,9 +23,8 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.review import only_size
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.reviews.progress import ReviewJournal
 from yomi.engine.reviews.review import Candidate, Opinion
-from yomi.engine.reviews.scans import FULL
+from yomi.engine.reviews.scans import FULL, ReviewJournal
 from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
 from yomi.nets.errors import NetworkError
 from yomi.nets.load import open_file, prepare

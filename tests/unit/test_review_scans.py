@@ -27,7 +27,6 @@ from yomi.engine.mistakes import Thresholds
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.registry import GAMES, SHOGI
-from yomi.engine.reviews.progress import count_positions, estimate, full_time
 from yomi.engine.reviews.review import ReviewError
 from yomi.engine.reviews.scans import (
     FIRST,
@@ -36,7 +35,10 @@ from yomi.engine.reviews.scans import (
     KnownPositions,
     Plan,
     Progress,
+    count_positions,
+    estimate,
     first_visits,
+    full_time,
     parse_first_pass,
     speed_of,
 )
