@@ -118,11 +118,8 @@ def test_a_game_of_go(tmp_path: Path) -> None:
     ],
 )
 def test_results_of_go(result: str, expected: str) -> None:
-    language.choose(language.JAPANESE)
-    try:
+    with language.within(language.JAPANESE):
         assert japanese_result(result) == expected
-    finally:
-        language.choose(language.ENGLISH)
 
 
 def test_a_review_of_shogi(tmp_path: Path) -> None:

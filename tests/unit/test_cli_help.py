@@ -21,10 +21,7 @@ from yomi.engine.registry import GAMES
 
 @looped("name", [name for name in COMMANDS if name != BENCH])
 def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([name, "--help-all"])
-    assert ended.value.code == 0
-    text = capsys.readouterr().out
+    text = help_of(f"{name} --help-all", capsys)
     assert f"usage: yomi {name}" in text
     assert name == "doctor" or "examples:" in text
     if name == "gtp":
@@ -41,9 +38,7 @@ def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) ->
     ],
 )
 def test_help_names_what_is_there(name: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main([name, "--help-all"])
-    assert text in " ".join(capsys.readouterr().out.split())
+    assert text in " ".join(help_of(f"{name} --help-all", capsys).split())
     assert all((Path(nets.__path__[0]).parent / path).exists() for path in re.findall(r"nets/[a-z/]+(?:\.py)?", text))
 
 
@@ -148,15 +143,11 @@ def test_examples_are_understood(line: str) -> None:
 
 def test_help_shows_the_commands_own_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     for words, visits in (("analysis", 500), ("analyze", 100), ("selfplay go", 200), ("selfplay shogi", 200)):
-        with pytest.raises(SystemExit):
-            main([*words.split(), "--help-all"])
-        text = " ".join(capsys.readouterr().out.split())
+        text = " ".join(help_of(f"{words} --help-all", capsys).split())
         assert re.search(rf"--visits N [^()]*\(default: {visits}\)", text)
     assert "(default: 320)" in text
     for words, hides in (("analysis", "true"), ("analyze", "true"), ("gtp", "false")):
-        with pytest.raises(SystemExit):
-            main([words, "--help-all"])
-        text = " ".join(capsys.readouterr().out.split())
+        text = " ".join(help_of(f"{words} --help-all", capsys).split())
         assert re.search(rf"--no-ignore-pre-root-history [^-]*\(default: {hides}\)", text)
 
 

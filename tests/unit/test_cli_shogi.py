@@ -16,13 +16,11 @@ from yomi.engine.game import Game, Say
 from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError
 from yomi.engine.records import record_score
-from yomi.engine.registry import SHOGI
-from yomi.engine.selfplay import Files, Series
+from yomi.engine.selfplay import Files
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.records.files import load_records
 from yomi.engine.shogi.records.packed import read_hcpe
-from yomi.engine.shogi.selfplay import ShogiRecorder
 from yomi.engine.shogi.terminal import ShogiTerminalGame
 from yomi.engine.terminal import Terminal
 
@@ -257,10 +255,3 @@ def test_openings_that_hcpe_cannot_hold(
     assert f"--openings {lines}, opening 2: a position without all 40 pieces" in text
     assert not fake
     assert main([*words, "--max-moves", "4"]) == 0
-
-
-def test_selfplay_resigns_where_it_is_allowed() -> None:
-    player = FakeShogiPlayer(resign_at=3)
-    series = Series(SHOGI, player, ShogiRecorder(player.options, ["usi"]))
-    game = series.play(0)
-    assert (len(game.game.moves), game.ended.winner) == (3, 1)

@@ -124,9 +124,7 @@ def test_other_commands_stay_english(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setenv("YOMI_LANGUAGE", "ja")
     for command in command_line.COMMANDS:
         if command not in (*command_line.IN_JAPANESE, command_line.BENCH):
-            with pytest.raises(SystemExit, match="0"):
-                main([command, "--help"])
-            assert capsys.readouterr().out.startswith("usage: "), command
+            assert help_of(f"{command} --help", capsys).startswith("usage: "), command
 
 
 def test_english_commands_do_not_read_the_catalogue() -> None:
@@ -160,12 +158,9 @@ def test_columns_of_wide_texts() -> None:
 
 
 def test_the_limit_of_a_review_names_its_unit_once() -> None:
-    language.choose(language.JAPANESE)
-    try:
+    with language.within(language.JAPANESE):
         assert shown_limit("180 nodes to 3,000 nodes") == "180〜3,000 ノード"
         assert shown_limit("50 visits") == "50 探索"
-    finally:
-        language.choose(language.ENGLISH)
 
 
 @pytest.mark.parametrize(

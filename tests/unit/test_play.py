@@ -14,6 +14,7 @@ import pytest
 
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
+from tests.unit.command_lines import error_of
 from yomi import language
 from yomi.bench.levels import rate, read_pairings
 from yomi.engine import levels
@@ -124,8 +125,7 @@ def test_what_cannot_be_resumed(
     game: str, name: str, text: str, words: list[str], error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / name).write_text(text)
-    assert main(["play", game, "--resume", str(tmp_path / name), *words]) == 2
-    assert error in capsys.readouterr().err
+    assert error in error_of(capsys, "play", game, "--resume", str(tmp_path / name), *words)
 
 
 def test_an_interrupt_while_a_game_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,8 +259,7 @@ def test_the_default_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_errors(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["play", *words.split()]) == 2
-    assert error in capsys.readouterr().err
+    assert error in error_of(capsys, "play", *words.split())
 
 
 @pytest.mark.parametrize(
@@ -325,12 +324,9 @@ def test_a_level_gets_nothing_of_a_hint_in_shogi() -> None:
 
 def test_alpha_beta_searches_nodes() -> None:
     options = Options.for_game("shogi")
-    language.choose(language.JAPANESE)
-    try:
+    with language.within(language.JAPANESE):
         game = ShogiTerminalGame(FakeShogiPlayer(options), ShogiGame())
         text = game.obey(game.player.choose(game.game)).text
-    finally:
-        language.choose(language.ENGLISH)
     assert re.fullmatch(r"▲\S+: 先手の勝率 75.0%、\d+ ノード、[\d.]+秒", text)
 
 
@@ -510,11 +506,8 @@ def test_only_what_was_measured_gets_a_number(monkeypatch: pytest.MonkeyPatch) -
     assert "(Elo 0 by definition: go 9x9, no network)" in levels.describe_level(GO, options, 1)
     assert "(Elo +191 ± 79 above level 1 in 100 games: go 9x9" in levels.describe_level(GO, options, 2)
     assert "Elo not measured" in levels.describe_level(GO, options, 3)
-    language.choose(language.JAPANESE)
-    try:
+    with language.within(language.JAPANESE):
         found = levels.describe_level(GO, options, 2)
-    finally:
-        language.choose(language.ENGLISH)
     assert found == "レベル 2／10（レベル1に対して Elo +191 ± 79、100局での目安：go 9x9, no network）"
     assert "Elo not measured" in levels.describe_level(GO, Options(size=13, evaluator="rollouts"), 2)
 

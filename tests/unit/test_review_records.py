@@ -294,11 +294,8 @@ def test_the_sides_of_a_handicap_game(tmp_path: Path) -> None:
     names = "先手：糸谷\n後手：深浦\n"
     moves = "   1 ３四歩(33)\n   2 ７六歩(77)\n"
     review = shogi_review(tmp_path / "game.kif", f"手合割：香落ち\n{names}{moves}")
-    language.choose(language.JAPANESE)
-    try:
+    with language.within(language.JAPANESE):
         text = f"{review.heading()}\n{table(review, 3)}"
-    finally:
-        language.choose(language.ENGLISH)
     assert text.startswith("糸谷（下手） 対 深浦（上手）\n")
     assert "先手" not in text
     assert page_data(review)["sides"] == {"B": "下手", "W": "上手"}

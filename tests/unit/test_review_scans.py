@@ -337,11 +337,8 @@ def test_alpha_beta_counts_nodes() -> None:
     assert found is not None
     assert "first 180 nodes each: about " in found
     assert "500 nodes each: at most about 6 min (measured: 500 nodes/s)" in found
-    language.choose(language.JAPANESE)
-    try:
+    with language.within(language.JAPANESE):
         found = estimate(SHOGI, options, 500.0, 600, 180) or ""
-    finally:
-        language.choose(language.ENGLISH)
     assert "まず各 180 ノードで約" in found
     assert "各 500 ノードで長くて約6分（実測：毎秒 500 ノード）" in found
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.command_lines import error_of
 from yomi.engine.cli import play, review
 from yomi.engine.cli.engines import account_options
 from yomi.engine.cli.flags import collect, known_options, user_config, visits_without_limit
@@ -136,11 +137,9 @@ def test_faults_are_one_line_and_name_the_file(
 ) -> None:
     file.write_text(text)
     for words in (["gtp"], ["config", "show"]):
-        assert main(words) == 2
-        error = capsys.readouterr().err
+        error = error_of(capsys, *words)
         assert str(file) in error
         assert message in error
-        assert error.count("\n") == 1
 
 
 def test_init_and_show(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,8 +192,7 @@ def test_a_user_without_home_has_no_file(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr(Path, "home", fail)
     assert options_from("gtp").visits is None
     for action in ("init", "show"):
-        assert main(["config", action]) == 2
-        assert "set HOME or XDG_CONFIG_HOME" in capsys.readouterr().err
+        assert "set HOME or XDG_CONFIG_HOME" in error_of(capsys, "config", action)
 
 
 def test_a_folder_that_cannot_be_read(
