@@ -98,8 +98,7 @@ def test_without_pytorch_training_says_what_to_install(
     made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert main(["train", str(made / "go.toml")]) == 2
-    assert "training needs torch, which is not installed: " in capsys.readouterr().err
+    assert "training needs torch, which is not installed: " in error_of(capsys, "train", str(made / "go.toml"))
 
 
 def test_training_from_the_command_line(made: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 import yomi
 from tests.contract.networks import write_small_network
 from tests.fakes.player import FakePlayer
+from tests.unit.command_lines import error_of
 from tests.unit.reviews import CSA, SGF, fake_reviewers, make_folder
 from yomi.engine.cli import review
 from yomi.engine.cli.main import main
@@ -229,10 +230,8 @@ def test_a_good_record_beside_itself(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_what_cannot_be_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["analyze", str(tmp_path / "missing.sgf")]) == 2
-    assert "no such file or folder" in capsys.readouterr().err
-    assert main(["analyze", str(tmp_path)]) == 2
-    assert "no records found in this folder" in capsys.readouterr().err
+    assert "no such file or folder" in error_of(capsys, "analyze", str(tmp_path / "missing.sgf"))
+    assert "no records found in this folder" in error_of(capsys, "analyze", str(tmp_path))
 
 
 def test_only_broken_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,8 +248,7 @@ def test_plot_without_matplotlib(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     (tmp_path / "a.sgf").write_text(SGF)
-    assert main(["analyze", str(tmp_path), "--plot"]) == 2
-    assert "a picture needs matplotlib, which is not installed: " in capsys.readouterr().err
+    assert "a picture needs matplotlib, which is not installed" in error_of(capsys, "analyze", str(tmp_path), "--plot")
 
 
 def test_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
