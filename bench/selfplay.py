@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from yomi.bench.measure import batch_sizes, evaluator_rate
 from yomi.engine.cli.output import say
 from yomi.engine.cli.parser import CliError
-from yomi.engine.learning.processes import ProcessWorkers
+from yomi.engine.learning.processes import process_workers
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.workers import Task
 from yomi.settings import make_settings
@@ -72,7 +72,7 @@ def _play(
     `left` is the number of such measurements, with this one. None: no process has delivered anything until `end`.
     """
     settings = make_settings(LearnSettings, {"games": games})
-    processes = ProcessWorkers(workers, game, settings, 1, _fail)
+    processes = process_workers(workers, game, settings, 1, _fail)
     evaluations = played = rows = 0
     try:
         processes.use(Task(options, "bench", {}))

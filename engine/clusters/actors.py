@@ -5,6 +5,7 @@ The machines share no files. Networks and results travel through Ray's object st
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import functools
 import hashlib
@@ -348,56 +349,105 @@ class Answer:
     fault: Exception | None = None  # of the actor's own code, if that is the reason
 
 
-class Actors:
-    """Actors of one kind. A lost actor is started again where there is room.
+class ActorTable(abc.ABC):
+    """Actors of one kind, by their numbers. A lost actor is started again where there is room.
 
-    One thread may use them. Others may call methods of the ready actors' handles.
+    One thread at a time may use them.
     """
 
-    def __init__(self, cluster: Cluster, recipe: Callable[[int], Recipe], on_loss: OnLoss) -> None:
-        """Request the actors. They start as soon as there is room.
+    failed = "no actor of the cluster can work"  # before the reason, if no actor succeeds
+
+    def __init__(self, recipe: Callable[[int], Recipe], count: int, on_loss: OnLoss) -> None:
+        """Start nothing yet.
 
         Args:
-            cluster: the connection. `close` closes it, too.
             recipe: returns the recipe of each start, counted from 0.
+            count: number of actors.
             on_loss: is called with the number of each lost actor and the reason.
         """
-        self._cluster, self._ray = cluster, cluster.ray
-        options = cluster.options
-        self.count = cluster.actors
+        self.count = count
         self._recipe, self._on_loss = recipe, on_loss
-        resources = {"num_cpus": options.cpus, "num_gpus": options.gpus}
-        actor = _actor_class(os.path.abspath(os.curdir))
-        self._remote = self._ray.remote(actor).options(**resources, max_restarts=0, scheduling_strategy="SPREAD")
         self._starts = self._failures = 0
-        self._handles: list[Any] = [None] * self.count
-        self._ready = [False] * self.count
-        self._started = [0.0] * self.count
-        self._sent: tuple[bytes, Any] = b"", None  # the last recipe, and its reference
-        # Pending calls in order: reference -> (number of the actor, method)
-        self._calls: dict[Any, tuple[int, str]] = {}
-        for number in range(self.count):
-            self._start(number)
+        self._there: list[Any] = [None] * count  # None: lost, and not started again yet
+        self._ready = [False] * count
+        self._started = [0.0] * count
 
     @property
     def ready(self) -> list[int]:
         return [number for number, is_ready in enumerate(self._ready) if is_ready]
 
-    @property
-    def handles(self) -> list[Any]:
-        """The handles of the ready actors."""
-        return [self._handles[number] for number in self.ready]
-
+    @abc.abstractmethod
     def poll(self, seconds: float) -> list[Answer]:
         """Return the answers that have arrived. Wait up to `seconds` for the first.
 
         Raises:
             ClusterError: the cluster is lost, or no actor succeeds.
         """
-        self._cluster.check()
-        for number, handle in enumerate(self._handles):
-            if handle is None and time.monotonic() - self._started[number] > RESTART_SECONDS:
+
+    @abc.abstractmethod
+    def call(self, number: int, name: str, *arguments: Any) -> None:
+        """Call a method of a ready actor. `poll` returns its answer. The calls of an actor are done in their order."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """End the actors. Unfinished work is lost."""
+
+    def note_success(self) -> None:
+        """Reset the number of losses that ends the run."""
+        self._failures = 0
+
+    def lose(self, number: int, why: str, fault: Exception | None = None) -> Answer:
+        """End an actor. Another one is started in its place. Raises ClusterError if no actor succeeds."""
+        self._ready[number] = False
+        actor, self._there[number] = self._there[number], None
+        ended = self._end(number, actor)
+        why = why or ended
+        self._on_loss(number, why)
+        self._failures += 1
+        if self._failures >= FAILURES * self.count:
+            raise ClusterError(f"{self.failed}: {why}")
+        return Answer(number, LOST, why, fault)
+
+    def _start_lost(self) -> None:
+        for number in range(self.count):
+            if self._there[number] is None and time.monotonic() - self._started[number] > RESTART_SECONDS:
                 self._start(number)
+
+    def _start(self, number: int) -> None:
+        recipe = self._recipe(self._starts)
+        self._there[number] = self._begin(number, recipe)
+        self._starts += 1
+        self._started[number] = time.monotonic()
+
+    @abc.abstractmethod
+    def _begin(self, number: int, recipe: Recipe) -> Any:
+        """Request an actor and return it. Its first answer is BEGIN."""
+
+    @abc.abstractmethod
+    def _end(self, number: int, actor: Any) -> str:
+        """End an actor, and return how it ended, if that is known."""
+
+
+class Actors(ActorTable):
+    """Actors on a Ray cluster."""
+
+    def __init__(self, cluster: Cluster, recipe: Callable[[int], Recipe], on_loss: OnLoss) -> None:
+        """Request the actors. They start as soon as there is room. `close` closes the cluster, too."""
+        super().__init__(recipe, cluster.actors, on_loss)
+        self._cluster, self._ray = cluster, cluster.ray
+        options = cluster.options
+        resources = {"num_cpus": options.cpus, "num_gpus": options.gpus}
+        actor = _actor_class(os.path.abspath(os.curdir))
+        self._remote = self._ray.remote(actor).options(**resources, max_restarts=0, scheduling_strategy="SPREAD")
+        self._sent: tuple[bytes, Any] = b"", None  # the last recipe, and its reference
+        # Pending calls in order: reference -> (number of the actor, method)
+        self._calls: dict[Any, tuple[int, str]] = {}
+        for number in range(self.count):
+            self._start(number)
+
+    def poll(self, seconds: float) -> list[Answer]:
+        self._cluster.check()
+        self._start_lost()
         if not self._calls:
             time.sleep(min(seconds, RESTART_SECONDS))
             return []
@@ -418,38 +468,25 @@ class Actors:
         return answers
 
     def call(self, number: int, name: str, *arguments: Any) -> None:
-        """Call a method of an actor. `poll` returns its answer. The calls of an actor are done in their order."""
-        self._calls[self._handles[number].call.remote(name, *arguments)] = number, name
-
-    def note_success(self) -> None:
-        """Reset the number of losses that ends the run."""
-        self._failures = 0
-
-    def lose(self, number: int, why: str, fault: Exception | None = None) -> Answer:
-        """End an actor. Another one is started in its place. Raises ClusterError if no actor succeeds."""
-        handle, self._handles[number], self._ready[number] = self._handles[number], None, False
-        self._calls = {call: (other, name) for call, (other, name) in self._calls.items() if other != number}
-        self._ray.kill(handle)
-        self._on_loss(number, why)
-        self._failures += 1
-        if self._failures >= FAILURES * self.count:
-            raise ClusterError(f"no actor of the cluster can work: {why}")
-        return Answer(number, LOST, why, fault)
+        self._calls[self._there[number].call.remote(name, *arguments)] = number, name
 
     def close(self) -> None:
         self._cluster.close()
 
-    def _start(self, number: int) -> None:
-        recipe = self._recipe(self._starts)
+    def _begin(self, number: int, recipe: Recipe) -> Any:
         parcels = {path: self._cluster.parcel(path) for path in recipe.networks}
         made = pickle.dumps((recipe.make, recipe.arguments))
         if made != self._sent[0]:
             self._sent = made, self._cluster.put(made)
-        self._starts += 1
-        self._started[number] = time.monotonic()
-        self._handles[number] = handle = self._remote.remote()
+        handle = self._remote.remote()
         gpus, japanese = self._cluster.options.gpus, language.is_japanese()
         self._calls[handle.begin.remote(__version__, self._sent[1], parcels, gpus, japanese)] = number, BEGIN
+        return handle
+
+    def _end(self, number: int, actor: Any) -> str:
+        self._calls = {call: (other, name) for call, (other, name) in self._calls.items() if other != number}
+        self._ray.kill(actor)
+        return ""
 
 
 def _why(error: Exception) -> tuple[str, Exception | None]:

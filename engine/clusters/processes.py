@@ -1,15 +1,16 @@
-"""Processes of this machine with a connection, and actors made of them: for units without Ray."""
+"""Processes of this machine with a connection, and actors made of them: for work without Ray."""
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
 import signal
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any, cast
 
-from yomi.engine.clusters.actors import Answer, ClusterError, Recipe
+from yomi.engine.clusters.actors import BEGIN, RESTART_SECONDS, ActorTable, Answer, OnLoss, Recipe
 
 END_SECONDS = 1.0  # time for a process to end by itself after its connection is closed
 
@@ -25,10 +26,10 @@ class ChildProcess:
         self.process.start()
         other.close()
 
-    def end(self) -> int | None:
-        """Close the connection, end the process, and return its status."""
+    def end(self, seconds: float = END_SECONDS) -> int | None:
+        """Close the connection, end the process at the latest after some seconds, and return its status."""
         self.link.close()
-        self.process.join(END_SECONDS)
+        self.process.join(seconds)
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
@@ -46,56 +47,58 @@ def _run_child(main: Callable[..., None], link: Connection, *arguments: Any) -> 
             link.send(f"{type(error).__name__}: {error}")
 
 
-class ProcessActors:
-    """Actors of one kind, each in a process. The loss of one ends the run."""
+class ProcessActors(ActorTable):
+    """Actors of one kind, each in a process."""
 
-    def __init__(self, recipe: Recipe, count: int) -> None:
-        """Start the processes."""
-        self.count = count
-        self.ready = list(range(count))  # calls wait until a process has made its object
-        self._children = [ChildProcess(_answer_calls, recipe) for _ in range(count)]
+    failed = "no process can play"
+
+    def __init__(self, recipe: Callable[[int], Recipe], count: int, on_loss: OnLoss) -> None:
+        """Start the processes. See `ActorTable`."""
+        super().__init__(recipe, count, on_loss)
+        self._answers: list[Answer] = []  # that are there before the connections are asked
+        for number in range(count):
+            self._start(number)
 
     def poll(self, seconds: float) -> list[Answer]:
-        """Return the answers that have arrived. Wait up to `seconds` for the first.
-
-        Raises:
-            ClusterError: a process has failed or is lost.
-        """
-        numbers = {child.link: number for number, child in enumerate(self._children)}
-        answers = []
-        for link in cast("list[Connection]", wait(list(numbers), seconds)):  # on Windows they are PipeConnections
-            number = numbers[link]
+        self._start_lost()
+        answers, self._answers = self._answers, []
+        links = {child.link: number for number, child in enumerate(self._there) if child is not None}
+        if not links:
+            time.sleep(min(seconds, RESTART_SECONDS))
+        # On Windows the links are PipeConnections.
+        for link in cast("list[Connection]", wait(list(links), 0.0 if answers or not links else seconds)):
+            number = links[link]
             try:
                 found = link.recv()
             except (EOFError, OSError):
-                raise self._lost(number) from None
-            if isinstance(found, str):
-                raise ClusterError(f"a process has failed: {found}")
-            answers.append(Answer(number, *found))
+                found = ""
+            answers.append(self.lose(number, found) if isinstance(found, str) else Answer(number, *found))
+        for answer in answers:
+            self._ready[answer.actor] = self._there[answer.actor] is not None
         return answers
 
     def call(self, number: int, name: str, *arguments: Any) -> None:
-        """Call a method of an actor. `poll` returns its answer."""
-        try:
-            self._children[number].link.send((name, arguments))
-        except OSError:
-            raise self._lost(number) from None
-
-    def lose(self, number: int, why: str) -> Answer:
-        raise ClusterError(why)
-
-    def note_success(self) -> None: ...
+        if (child := self._there[number]) is not None:  # otherwise `poll` will tell of the loss
+            try:
+                child.link.send((name, arguments))
+            except OSError:
+                self._answers.append(self.lose(number, ""))
 
     def close(self) -> None:
-        """End the processes. Unfinished units are lost."""
-        for child in self._children:
-            child.process.terminate()
-        for child in self._children:
-            child.end()
+        children = [child for child in self._there if child is not None]
+        for child in children:
+            child.link.close()
+        end = time.monotonic() + END_SECONDS
+        for child in children:
+            child.end(max(0.0, end - time.monotonic()))
+        self._there = [None] * self.count
 
-    def _lost(self, number: int) -> ClusterError:
-        status = self._children[number].end()
-        return ClusterError(f"a process has ended with status {status}; run the same command again to continue")
+    def _begin(self, number: int, recipe: Recipe) -> ChildProcess:
+        self._answers.append(Answer(number, BEGIN, None))  # calls wait until the process has made its object
+        return ChildProcess(_answer_calls, recipe)
+
+    def _end(self, number: int, actor: ChildProcess) -> str:
+        return f"ended with status {actor.end()}"
 
 
 def _answer_calls(link: Connection, recipe: Recipe) -> None:

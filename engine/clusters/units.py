@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from yomi.engine.clusters.actors import LOST, Actors, Answer, Cluster, ClusterError, ClusterOptions, Recipe
+from yomi.engine.clusters.actors import LOST, Actors, ActorTable, Answer, Cluster, ClusterError, ClusterOptions, Recipe
 from yomi.engine.clusters.processes import ProcessActors
 from yomi.errors import LineError
 
@@ -50,7 +50,7 @@ class UnitWorker:
 
 
 def distribute(
-    actors: Actors | ProcessActors, units: Iterable[Unit], *, slots: int = 1, in_order: bool = False
+    actors: ActorTable, units: Iterable[Unit], *, slots: int = 1, in_order: bool = False
 ) -> Iterator[tuple[int, Any]]:
     """Let actors do units, and yield the number of each once, with its result.
 
@@ -85,7 +85,7 @@ def distribute(
 
 
 class _Schedule:
-    def __init__(self, actors: Actors | ProcessActors, units: Iterable[Unit], slots: int, window: float) -> None:
+    def __init__(self, actors: ActorTable, units: Iterable[Unit], slots: int, window: float) -> None:
         self.actors = actors
         self.slots = slots
         self.want = slots + max(1, slots // 4)  # open units of an actor
@@ -183,10 +183,10 @@ class UnitPool:
         Raises:
             ClusterError: the cluster cannot be used.
         """
-        self._actors: Actors | ProcessActors
+        self._actors: ActorTable
         if isinstance(place, int):
             recipe, self._slots = prepare(place)
-            self._actors = ProcessActors(recipe, place)
+            self._actors = ProcessActors(lambda _: recipe, place, _end_run)
             return
         cluster = Cluster(place)
         try:
@@ -209,3 +209,10 @@ class UnitPool:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _end_run(number: int, why: str) -> None:
+    """Report a process of this machine that has ended: no other one takes its place."""
+    if why.startswith("ended with"):
+        raise ClusterError(f"a process has {why}; run the same command again to continue")
+    raise ClusterError(f"a process has failed: {why}")

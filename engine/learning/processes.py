@@ -1,6 +1,7 @@
-"""Worker processes: they play self-play in turns with the matches of gate and ladder.
+"""Workers in other processes, of this machine or of a Ray cluster. Start reading at `ActorWorkers`.
 
-Each has credit for a few deliveries. If nobody takes them, self-play stops and matches continue.
+They play self-play in turns with the matches of gate and ladder. Each is asked for a few deliveries ahead. If nobody
+takes them, self-play stops and matches continue.
 """
 
 from __future__ import annotations
@@ -8,12 +9,24 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import Connection, wait
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from yomi.engine.clients.spec import EngineSpec
-from yomi.engine.clusters.processes import ChildProcess
+from yomi.engine.clusters.actors import (
+    BEGIN,
+    GATHER_SECONDS,
+    LOST,
+    Actors,
+    ActorTable,
+    Answer,
+    Cluster,
+    OnLoss,
+    Parcel,
+    Places,
+    Recipe,
+)
+from yomi.engine.clusters.processes import ProcessActors
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.game import Game
 from yomi.engine.learning.journal import LearningError
@@ -24,16 +37,15 @@ from yomi.engine.matches.duel import SIDE_BY_SIDE, Duel, DuelConfig, DuelTask, L
 from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.score import DuelScore, MatchState
 from yomi.nets.errors import NetworkError
+from yomi.nets.user_files import define_function, is_in_file, read_source
 
-FAILURES = 3  # losses per worker, on average, that end a run without games
-RESTART_SECONDS = 5.0  # between two starts of a worker, so that a broken one does not keep the machine busy
-CREDIT = 2  # deliveries of a worker that may be waiting to be taken
+AHEAD = 2  # requested deliveries of a worker: it plays for one while another waits to be taken
 POLL_SECONDS = 0.2  # time one thread listens to the workers before another may
 SLICE_SECONDS = 0.1  # minimum time for a match before self-play continues
 # Maximum time between deliveries, even without games: matches and new networks must not wait for long games
 DELIVER_SECONDS = 1.0
 
-OnLoss: TypeAlias = Callable[[int, str], None]  # gets the number of a lost worker, and the reason
+FindParcel: TypeAlias = Callable[[str], Parcel | None]  # the network of a path for other machines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +54,9 @@ class MatchPart:
 
     match: int  # number of the match
     players: Players
+    parcels: Sequence[Parcel | None]  # the networks of the players; None: the worker can read the player's file
     config: DuelConfig
-    tasks: Sequence[DuelTask]  # empty if the match is decided: give up the rest
+    tasks: Sequence[DuelTask]
     count: int  # concurrent games
 
 
@@ -57,17 +70,111 @@ class MatchNews:
     error: str = ""  # why the match cannot continue
 
 
+class ActorPlayer:
+    """A worker: the object of an actor. Its calls are done one after the other."""
+
+    def __init__(
+        self,
+        places: Places,
+        game: Game[Any, Any],
+        settings: SelfPlaySettings,
+        sources: Mapping[str, str] | None,
+        seed: int,
+    ) -> None:
+        """Prepare. Slow on a node that has not compiled the game's kernels yet.
+
+        On another machine `sources` are the texts of the Python files that the settings name by `FILE.py:NAME`.
+        """
+        if sources is not None:
+            for name, source in sources.items():
+                define_function(name, source)
+            game.compile(lambda line: None)
+        self._game = game
+        self._selfplay = SelfPlayWorker(game, settings, seed)
+        self._spent = 0.0  # seconds of self-play since the last slice of a match
+        self._match = 0
+        self._duel: Duel | None = None
+        self._rounds: Iterator[list[GameResult]] = iter(())
+
+    def use(self, task: Task, parcel: Parcel | None) -> None:
+        self._selfplay.use(dataclasses.replace(task, options=_unpacked(task.options, parcel)))
+
+    def play(self) -> list[Delivery]:
+        begin, deliveries = time.monotonic(), list[Delivery]()
+        while not deliveries or time.monotonic() - begin < GATHER_SECONDS:
+            deliveries.append(self._selfplay.play(DELIVER_SECONDS))
+        self._spent += time.monotonic() - begin
+        return deliveries
+
+    def begin_match(self, part: MatchPart) -> MatchNews:
+        """Begin the games of a part, or of more tasks. `continue_match` plays them."""
+        self.end_match()
+        self._match = part.match
+        try:
+            players = [_unpacked(*player) for player in zip(part.players, part.parcels, strict=True)]
+            self._duel = Duel(self._game, (players[0], players[1]), part.config, part.count)
+        except Exception as error:  # the thread that asked for the match raises it
+            return MatchNews(part.match, [], [], _line(error))
+        self._duel.tasks.extend(part.tasks)
+        self._rounds = self._duel.rounds()
+        return MatchNews(part.match, [], [])
+
+    def continue_match(self) -> MatchNews:
+        """Play for as long as self-play did since the last call. Without self-play wait for an engine's answer."""
+        played, error = list[GameResult](), ""
+        if self._duel is None:
+            return MatchNews(self._match, played, [])
+        end = time.monotonic() + max(SLICE_SECONDS, self._spent)
+        self._duel.waits, self._spent = not self._spent, 0.0
+        is_over = False
+        while not is_over and time.monotonic() < end:
+            try:
+                found = next(self._rounds, None)
+                played += found or ()
+                is_over = found is None
+            except Exception as fault:  # see begin_match
+                error, is_over = _line(fault), True
+        news = MatchNews(self._match, played, self._duel.faults[:], error)
+        self._duel.faults.clear()
+        if is_over:
+            self.end_match()
+        return news
+
+    def end_match(self) -> None:
+        if self._duel is not None:
+            self._duel.close()
+        self._duel, self._rounds = None, iter(())
+
+    def close(self) -> None:
+        self.end_match()
+        self._selfplay.close()
+
+
+def _unpacked(options: Any, parcel: Parcel | None) -> Any:
+    """Replace the network of `options` by the node's copy of it."""
+    return options if parcel is None else dataclasses.replace(options, net=parcel.unpack())
+
+
+def _line(error: Exception) -> str:
+    is_ours = isinstance(error, NetworkError | EvaluatorError | LearningError)
+    return str(error) if is_ours else f"{type(error).__name__}: {error}"
+
+
 class _Match:
-    def __init__(self, number: int, match: LearningMatch) -> None:
-        self.number, self.match = number, match
+    def __init__(self, number: int, match: LearningMatch, parcels: Sequence[Parcel | None]) -> None:
+        self.number, self.match, self._parcels = number, match, parcels
         self.state = MatchState(match.sprt)
         self.faults: list[str] = []
         self.error = ""
         self.open = {task.number for task in match.tasks}  # unfinished games
         self.given: dict[int, set[int]] = {}  # games by worker
 
-    def part(self, tasks: Sequence[DuelTask], count: int) -> MatchPart:
-        return MatchPart(self.number, self.match.players, self.match.config, tasks, count)
+    def part(self, games: Sequence[int], count: int) -> MatchPart:
+        tasks = [DuelTask(game) for game in games]
+        return MatchPart(self.number, self.match.players, self._parcels, self.match.config, tasks, count)
+
+    def has_open_games(self, worker: int) -> bool:
+        return bool(self.given.get(worker, set()) & self.open)
 
     @property
     def is_over(self) -> bool:
@@ -82,64 +189,58 @@ class _Match:
                 self.state.note(played.number, played.points)
 
 
-class ProcessWorkers:
-    """Plays in processes of this machine. A lost one is started again.
+class ActorWorkers:
+    """Plays in actors. A lost actor loses only its unfinished games, and is started again.
 
     Two threads may use it: one that takes games, and one that plays matches.
     """
 
-    def __init__(
-        self, count: int, game: Game[Any, Any], settings: SelfPlaySettings, seed: int, on_loss: OnLoss
-    ) -> None:
-        """Start the processes. They wait for a task.
-
-        `seed` is for the first process; each start of a process gets its own. `on_loss` is called with the number of
-        each lost worker and the reason.
-        """
-        self._arguments = game, settings
-        self._seed, self._on_loss = seed, on_loss
-        self._task: Task | None = None
-        self._starts = self._failures = self._matches = 0
-        self._started = [0.0] * count
-        self._children: list[ChildProcess | None] = [None] * count  # None: lost, and not started again yet
-        self._arrived: list[tuple[int, int, Delivery]] = []  # untaken deliveries: worker, number of its start, delivery
-        self._starts_of = [0] * count
+    def __init__(self, actors: ActorTable, parcel: FindParcel = lambda path: None) -> None:
+        """Use actors, which make an ActorPlayer each. `close` ends them."""
+        self.actors = actors
+        self.count = actors.count
+        self._find_parcel = parcel
+        self._task: tuple[Task, Parcel | None] | None = None
+        self._arrived: list[tuple[int, int, list[Delivery]]] = []  # not taken: actor, number of its start, deliveries
+        self._begun = [0] * actors.count  # starts of each actor
+        self._playing: set[int] = set()  # actors that have been asked for deliveries since their start
+        self._matches = 0
         self._match: _Match | None = None
-        self._lock = threading.RLock()  # held by the thread that communicates with the workers
-        for number in range(count):
-            self._start(number)
+        self._lock = threading.RLock()  # held by the thread that communicates with the actors
 
     def use(self, task: Task) -> None:
         with self._lock:
-            self._task = task
-            for number in range(len(self._children)):
-                self._send(number, task)
+            self._task = task, self._parcel(task.options)
+            for number in self.actors.ready:
+                self._give_task(number)
 
     def take(self, seconds: float) -> list[Delivery]:
         """Return the deliveries that have arrived (see `Workers`).
 
         Raises:
-            LearningError: no process can play.
+            ClusterError: the cluster is lost, or no actor can play.
         """
         self._listen(seconds, lambda: bool(self._arrived))
         with self._lock:
             arrived, self._arrived = self._arrived, []
             for number, start, _ in arrived:
-                if start == self._starts_of[number]:
-                    self._send(number, None)
-        return [delivery for _, _, delivery in arrived]
+                if start == self._begun[number] and number in self.actors.ready:
+                    self.actors.call(number, "play")
+        return [delivery for _, _, deliveries in arrived for delivery in deliveries]
 
     def match(self, game: Game[Any, Any], match: LearningMatch) -> DuelScore:
-        """Play `yomi.engine.matches.duel.play_match` on all workers, in turns with self-play.
+        """Play `yomi.engine.matches.duel.play_match` on all actors, in turns with self-play.
 
-        Other workers play the games of a lost one.
+        Other actors play the games of a lost one.
 
         Raises:
-            LearningError: a player cannot be made or fails, or no process can play.
+            LearningError: a player cannot be made or fails.
+            ClusterError: the cluster is lost, or no actor can play.
         """
         with self._lock:
             self._matches += 1
-            state = self._match = _Match(self._matches, match)
+            parcels = [self._parcel(options) for options in match.players]
+            state = self._match = _Match(self._matches, match, parcels)
         try:
             while not state.is_over:
                 with self._lock:
@@ -148,41 +249,29 @@ class ProcessWorkers:
         finally:
             with self._lock:
                 self._match = None
-                for number in state.given:
-                    self._send(number, state.part((), 0))
+                for number in set(state.given).intersection(self.actors.ready):
+                    self.actors.call(number, "end_match")
         if state.error:
             raise LearningError(state.error)
         return dataclasses.replace(state.state.score, faults=tuple(state.faults))
 
+    def close(self) -> None:
+        with self._lock:
+            self.actors.close()
+
     def _distribute(self, match: _Match) -> None:
-        """Send the open games that no worker plays to the idle workers, which have no open game of the match."""
-        given = set[int]().union(*match.given.values())
-        left = sorted(match.open - given)
-        idle = [
-            number
-            for number, child in enumerate(self._children)
-            if child is not None and not match.given.get(number, set()) & match.open
-        ]
+        """Send the open games that no actor plays to the idle actors, which have no open game of the match."""
+        left = sorted(match.open - set[int]().union(*match.given.values()))
+        idle = [number for number in self.actors.ready if not match.has_open_games(number)]
         if not left or not idle:
             return
         is_engine = isinstance(match.match.players[1], EngineSpec)
-        count = (
-            max(1, usable_cores() // len(self._children)) if is_engine else max(8, SIDE_BY_SIDE // len(self._children))
-        )
+        count = max(1, usable_cores() // self.count) if is_engine else max(8, SIDE_BY_SIDE // self.count)
         for place, number in enumerate(idle):
             share = [each for each in left if each // 2 % len(idle) == place]  # both games of a pair
             if share:
                 match.given[number] = set(share)
-                tasks = [DuelTask(game) for game in share]
-                self._send(number, match.part(tasks, min(count, len(share))))
-
-    def close(self) -> None:
-        with self._lock:
-            for child in (left := [child for child in self._children if child is not None]):
-                child.link.close()
-            for child in left:
-                child.end()
-            self._children = [None] * len(self._children)
+                self.actors.call(number, "begin_match", match.part(share, min(count, len(share))))
 
     def _listen(self, seconds: float, is_enough: Callable[[], bool]) -> None:
         # Two threads may wait here: each receives for both.
@@ -191,153 +280,68 @@ class ProcessWorkers:
             if self._lock.acquire(timeout=left):
                 try:
                     if not is_enough():
-                        self._receive(min(left, POLL_SECONDS))
+                        for answer in self.actors.poll(min(left, POLL_SECONDS)):
+                            self._receive(answer)
                 finally:
                     self._lock.release()
 
-    def _receive(self, seconds: float) -> None:
-        """Receive messages for at most `seconds`, and restart lost workers."""
-        for number, child in enumerate(self._children):
-            if child is None and time.monotonic() - self._started[number] > RESTART_SECONDS:
-                self._start(number)
-        links = {child.link: number for number, child in enumerate(self._children) if child is not None}
-        if not links:
-            time.sleep(min(seconds, RESTART_SECONDS))
-            return
-        # On Windows the links are PipeConnections.
-        for link in cast("list[Connection]", wait(list(links), seconds)):
-            try:
-                found = link.recv()
-            except (EOFError, OSError):
-                self._lose(links[link], "")
-                continue
-            if isinstance(found, Delivery):
-                self._failures = 0
-                self._arrived.append((links[link], self._starts_of[links[link]], found))
-            elif not isinstance(found, MatchNews):
-                self._lose(links[link], str(found))
-            elif self._match is not None and self._match.number == found.match:
-                self._failures = 0
-                self._match.note(found)
+    def _receive(self, answer: Answer) -> None:
+        number = answer.actor
+        if answer.name in (BEGIN, LOST):
+            self._playing.discard(number)
+            if self._match is not None:
+                self._match.given.pop(number, None)
+        if answer.name == BEGIN:
+            self._begun[number] += 1
+            self._give_task(number)
+        elif answer.name == "play":
+            self.actors.note_success()
+            self._arrived.append((number, self._begun[number], answer.value))
+        elif isinstance(answer.value, MatchNews):
+            self._note_match(number, answer.value)
 
-    def _start(self, number: int) -> None:
-        seed = self._seed + 7919 * self._starts
-        self._starts += 1
-        self._starts_of[number] = self._starts
-        self._started[number] = time.monotonic()
-        self._children[number] = ChildProcess(work, *self._arguments, seed)
+    def _note_match(self, number: int, news: MatchNews) -> None:
+        match = self._match
+        if match is None or news.match != match.number:  # it has ended meanwhile
+            return
+        self.actors.note_success()
+        match.note(news)
+        if not match.is_over and match.has_open_games(number) and number in self.actors.ready:
+            self.actors.call(number, "continue_match")
+
+    def _give_task(self, number: int) -> None:
         if self._task is not None:
-            self._send(number, self._task)
+            self.actors.call(number, "use", *self._task)
+            if number not in self._playing:
+                self._playing.add(number)
+                for _ in range(AHEAD):
+                    self.actors.call(number, "play")
 
-    def _send(self, number: int, message: Task | MatchPart | None) -> None:
-        """Send a worker a task, a part of a match, or None: credit for one more delivery."""
-        if (child := self._children[number]) is not None:
-            try:
-                child.link.send(message)
-            except OSError:
-                self._lose(number, "")
-
-    def _lose(self, number: int, why: str) -> None:
-        child = self._children[number]
-        assert child is not None
-        self._children[number] = None
-        if self._match is not None:
-            self._match.given.pop(number, None)
-        status = child.end()
-        why = why or f"ended with status {status}"
-        self._on_loss(number, why)
-        self._failures += 1
-        if self._failures >= FAILURES * len(self._children):
-            raise LearningError(f"no process can play: {why}")
+    def _parcel(self, options: Any) -> Parcel | None:
+        return None if isinstance(options, EngineSpec) or options.net is None else self._find_parcel(options.net)
 
 
-class _Worker:
-    """A worker process: self-play while it has credit, in turns with its part of a match."""
+def process_workers(
+    count: int, game: Game[Any, Any], settings: SelfPlaySettings, seed: int, on_loss: OnLoss
+) -> ActorWorkers:
+    """Return workers in processes of this machine. They wait for a task.
 
-    def __init__(self, link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
-        self._link, self._game = link, game
-        self._selfplay = SelfPlayWorker(game, settings, seed)
-        self._credit = CREDIT
-        self._has_task = False
-        self._part: MatchPart | None = None
-        self._duel: Duel | None = None
-        self._rounds: Iterator[list[GameResult]] | None = None
-
-    def run(self) -> None:
-        while True:
-            plays = self._has_task and self._credit > 0
-            while (not plays and self._rounds is None) or self._link.poll():
-                self._take(self._link.recv())
-                plays = self._has_task and self._credit > 0
-            seconds = SLICE_SECONDS
-            if plays:
-                begin = time.monotonic()
-                self._link.send(self._selfplay.play(DELIVER_SECONDS))
-                self._credit -= 1
-                seconds = max(seconds, time.monotonic() - begin)
-            if self._rounds is not None:
-                self._play_match(seconds, waits=not plays)
-
-    def close(self) -> None:
-        self._end_match()
-        self._selfplay.close()
-
-    def _take(self, message: Task | MatchPart | None) -> None:
-        if isinstance(message, Task):
-            self._selfplay.use(message)
-            self._has_task = True
-        elif isinstance(message, MatchPart):
-            self._end_match()
-            if message.tasks:
-                self._begin_match(message)
-        else:
-            self._credit += 1
-
-    def _begin_match(self, part: MatchPart) -> None:
-        try:
-            self._duel = Duel(self._game, part.players, part.config, part.count)
-        except Exception as error:  # the thread that asked for the match raises it
-            self._link.send(MatchNews(part.match, [], [], _line(error)))
-            return
-        self._duel.tasks.extend(part.tasks)
-        self._part, self._rounds = part, self._duel.rounds()
-
-    def _play_match(self, seconds: float, waits: bool) -> None:
-        """Play for some time. Wait for an engine's answer only if `waits` is set."""
-        assert self._part is not None
-        assert self._duel is not None
-        assert self._rounds is not None
-        end, played, is_over = time.monotonic() + seconds, list[GameResult](), False
-        error = ""
-        self._duel.waits = waits
-        while not is_over and time.monotonic() < end:
-            try:
-                played += next(self._rounds)
-            except StopIteration:
-                is_over = True
-            except Exception as found:  # see _begin_match
-                error, is_over = _line(found), True
-        if played or self._duel.faults or error:
-            self._link.send(MatchNews(self._part.match, played, self._duel.faults[:], error))
-            self._duel.faults.clear()
-        if is_over:
-            self._end_match()
-
-    def _end_match(self) -> None:
-        if self._duel is not None:
-            self._duel.close()
-        self._part = self._duel = self._rounds = None
+    `seed` is for the first process; each start of a process gets its own. `on_loss` is called with the number of each
+    lost worker and the reason.
+    """
+    return ActorWorkers(ProcessActors(lambda start: _recipe(game, settings, None, seed, start), count, on_loss))
 
 
-def _line(error: Exception) -> str:
-    is_ours = isinstance(error, NetworkError | EvaluatorError | LearningError)
-    return str(error) if is_ours else f"{type(error).__name__}: {error}"
+def cluster_workers(
+    cluster: Cluster, game: Game[Any, Any], settings: SelfPlaySettings, seed: int, on_loss: OnLoss
+) -> ActorWorkers:
+    """Return workers on a Ray cluster, which start as soon as there is room. See `process_workers`."""
+    sources = {name: read_source(name) for name in filter(is_in_file, (settings.search, settings.targets))}
+    actors = Actors(cluster, lambda start: _recipe(game, settings, sources, seed, start), on_loss)
+    return ActorWorkers(actors, cluster.parcel)
 
 
-def work(link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
-    """Play, in a process, until the connection is closed."""
-    worker = _Worker(link, game, settings, seed)
-    try:
-        worker.run()
-    finally:
-        worker.close()
+def _recipe(
+    game: Game[Any, Any], settings: SelfPlaySettings, sources: Mapping[str, str] | None, seed: int, start: int
+) -> Recipe:
+    return Recipe(ActorPlayer, (game, settings, sources, seed + 7919 * start))

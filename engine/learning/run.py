@@ -176,9 +176,8 @@ def _make_loop(
     on_generation: Callable[[Figures], None],
 ) -> Loop:
     from yomi.engine.clusters.actors import LOCAL, Cluster
-    from yomi.engine.learning.cluster import RayWorkers
     from yomi.engine.learning.loop import Loop
-    from yomi.engine.learning.processes import ProcessWorkers
+    from yomi.engine.learning.processes import cluster_workers, process_workers
     from yomi.engine.learning.store import Store
     from yomi.engine.learning.workers import SelfPlayWorker
     from yomi.engine.matches.duel import Matches, play_match
@@ -222,11 +221,11 @@ def _make_loop(
         say(f"worker {number} is lost: {why}")
 
     if cluster is not None:
-        workers = actors = RayWorkers(Cluster(cluster), game, settings, seed, on_loss)
+        workers = actors = cluster_workers(Cluster(cluster), game, settings, seed, on_loss)
         matches, count = actors.match, actors.count
     elif count:
-        workers = processes = ProcessWorkers(count, game, settings, seed, on_loss)
-        matches = processes.match
+        workers = actors = process_workers(count, game, settings, seed, on_loss)
+        matches = actors.match
     else:
         workers = SelfPlayWorker(game, settings, seed)
     shares = count and run.cluster in (None, LOCAL)  # more threads would wait for busy cores

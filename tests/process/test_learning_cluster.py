@@ -20,7 +20,7 @@ import pytest
 from tests.process.ray_nodes import TOKEN, Nodes
 from yomi.engine.clusters import actors
 from yomi.engine.clusters.actors import LOCAL, Cluster, ClusterError, ClusterOptions, Parcel
-from yomi.engine.learning.cluster import RayWorkers
+from yomi.engine.learning.processes import ActorWorkers, cluster_workers
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.spool import SelfPlayGame
 from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task
@@ -65,13 +65,15 @@ def task() -> Task:
     return Task(options, "uniform", {})
 
 
-def workers(asked: ClusterOptions, lost: list[tuple[int, str]]) -> RayWorkers:
-    made = RayWorkers(Cluster(asked), GO, SETTINGS, SEED, lambda number, why: lost.append((number, why)))
+def workers(asked: ClusterOptions, lost: list[tuple[int, str]]) -> ActorWorkers:
+    made = cluster_workers(Cluster(asked), GO, SETTINGS, SEED, lambda number, why: lost.append((number, why)))
     made.use(task())
     return made
 
 
-def take_until(made: RayWorkers, is_enough: Callable[[list[Delivery]], bool], seconds: float = 90.0) -> list[Delivery]:
+def take_until(
+    made: ActorWorkers, is_enough: Callable[[list[Delivery]], bool], seconds: float = 90.0
+) -> list[Delivery]:
     deliveries: list[Delivery] = []
     end = time.monotonic() + seconds
     while not is_enough(deliveries):
@@ -80,7 +82,7 @@ def take_until(made: RayWorkers, is_enough: Callable[[list[Delivery]], bool], se
     return deliveries
 
 
-def all_ready(made: RayWorkers) -> bool:
+def all_ready(made: ActorWorkers) -> bool:
     return len(made.actors.ready) == made.count
 
 
@@ -125,7 +127,7 @@ def test_a_killed_actor_and_a_removed_node_are_told_of_and_replaced(
         assert sum(score.pairs) == 4
         score = made.match(GO, LearningMatch((task().options,) * 2, 400, 8, 1, 0.0, Sprt(-900.0, -800.0)))
         assert 0 < score.games < 400
-        made.actors._ray.kill(made.actors.handles[0])
+        made.actors._ray.kill(made.actors._there[0])  # type: ignore[attr-defined]
         take_until(made, lambda _: bool(lost) and all_ready(made))
         assert [number for number, _ in lost] == [0]
         nodes.tell("remove")

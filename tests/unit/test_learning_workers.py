@@ -9,8 +9,9 @@ import pytest
 
 from tests.waiting import wait_until
 from yomi.bench.selfplay import _play
+from yomi.engine.clusters.actors import FAILURES, ClusterError
 from yomi.engine.learning.journal import LearningError
-from yomi.engine.learning.processes import FAILURES, ProcessWorkers
+from yomi.engine.learning.processes import ActorWorkers, process_workers
 from yomi.engine.learning.selfplay import SelfPlay
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.workers import Delivery, Task
@@ -24,19 +25,19 @@ from yomi.settings import make_settings
 pytestmark = pytest.mark.slow
 
 
-def take_often(processes: ProcessWorkers) -> None:
+def take_often(processes: ActorWorkers) -> None:
     for _ in range(1000):
         processes.take(1.0)
 
 
 def test_where_no_process_can_play_the_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yomi.engine.learning.processes.RESTART_SECONDS", 0.0)
+    monkeypatch.setattr("yomi.engine.clusters.actors.RESTART_SECONDS", 0.0)
     lost: list[str] = []
     missing = Options(size=5, evaluator="onnx", net=str(tmp_path / "missing.bin.gz"), workers=1)
-    processes = ProcessWorkers(1, GAMES["go"], LearnSettings(), 1, lambda number, why: lost.append(why))
+    processes = process_workers(1, GAMES["go"], LearnSettings(), 1, lambda number, why: lost.append(why))
     try:
         processes.use(Task(missing, "missing", {}))
-        with pytest.raises(LearningError, match=r"no process can play: .*missing\.bin\.gz"):
+        with pytest.raises(ClusterError, match=r"no process can play: .*missing\.bin\.gz"):
             take_often(processes)
     finally:
         processes.close()
@@ -52,9 +53,9 @@ class PipeConnection:
 
 
 @pytest.fixture
-def players() -> Iterator[ProcessWorkers]:
+def players() -> Iterator[ActorWorkers]:
     """Two processes that play on 3×3."""
-    processes = ProcessWorkers(2, GAMES["go"], SMALL, 1, lambda number, why: None)
+    processes = process_workers(2, GAMES["go"], SMALL, 1, lambda number, why: None)
     try:
         processes.use(Task(UNIFORM, "uniform", {}))
         yield processes
@@ -62,7 +63,7 @@ def players() -> Iterator[ProcessWorkers]:
         processes.close()
 
 
-def first_of(processes: ProcessWorkers) -> list[Delivery]:
+def first_of(processes: ActorWorkers) -> list[Delivery]:
     """Return the deliveries that come first, some of which have games."""
     deliveries: list[Delivery] = []
     end = time.monotonic() + 120.0
@@ -71,12 +72,12 @@ def first_of(processes: ProcessWorkers) -> list[Delivery]:
     return deliveries
 
 
-def test_pipes_of_any_class_will_do(players: ProcessWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yomi.engine.learning.processes.Connection", PipeConnection)  # as on Windows, no link is one
+def test_pipes_of_any_class_will_do(players: ActorWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("yomi.engine.clusters.processes.Connection", PipeConnection)  # as on Windows, no link is one
     assert any(each.games for each in first_of(players))
 
 
-def test_workers_play_a_match_as_one_process_does_while_nobody_takes_their_games(players: ProcessWorkers) -> None:
+def test_workers_play_a_match_as_one_process_does_while_nobody_takes_their_games(players: ActorWorkers) -> None:
     first_of(players)
     for sprt in (None, Sprt(-20.0, 20.0)):
         match = LearningMatch((UNIFORM, UNIFORM), 12, 6, 3, 0.0, sprt)
@@ -84,7 +85,7 @@ def test_workers_play_a_match_as_one_process_does_while_nobody_takes_their_games
     assert any(each.games for each in first_of(players))
 
 
-def test_the_games_of_a_lost_worker_are_played_by_another(players: ProcessWorkers) -> None:
+def test_the_games_of_a_lost_worker_are_played_by_another(players: ActorWorkers) -> None:
     first_of(players)
     scores: list[DuelScore] = []
     games = 1000  # so many that the match outlasts the loss of a worker by far
@@ -93,7 +94,7 @@ def test_the_games_of_a_lost_worker_are_played_by_another(players: ProcessWorker
     )
     thread.start()
     wait_until(lambda: players._match is not None and 0 in players._match.given)  # it has its share
-    players._children[0].process.kill()
+    players.actors._there[0].process.kill()
     assert thread.is_alive(), "the match ended before the worker was lost"
     deliveries = 0
     while thread.is_alive():
@@ -103,7 +104,7 @@ def test_the_games_of_a_lost_worker_are_played_by_another(players: ProcessWorker
     assert deliveries > 0
 
 
-def test_a_match_that_cannot_be_played_is_one_line(players: ProcessWorkers, tmp_path: Path) -> None:
+def test_a_match_that_cannot_be_played_is_one_line(players: ActorWorkers, tmp_path: Path) -> None:
     missing = Options(size=3, evaluator="onnx", net=str(tmp_path / "missing.bin.gz"), workers=1)
     with pytest.raises(LearningError, match=r"missing\.bin\.gz"):
         players.match(GAMES["go"], LearningMatch((missing, UNIFORM), 4, 6, 3, 0.0))
