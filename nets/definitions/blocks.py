@@ -1,8 +1,7 @@
 """The blocks of KataGo's kind of network, and the norms between them.
 
-A recipe describes each block by its kind in BLOCKS and the options of that class; see `make_blocks`. Plane 0 of the
-input marks the board. If boards are padded to a common size, maps are zero off the board after each norm, and pooling
-and attention ignore those points.
+A recipe describes each block by its kind in BLOCKS and the options of that class; see `make_blocks`. All boards of a
+batch have one size and fill their planes.
 """
 
 from __future__ import annotations
@@ -33,32 +32,26 @@ class Style(NamedTuple):
     activation: str
 
 
-class Board:
-    """The shape of the boards of a batch, for pooling and attention."""
+def means(x: Tensor) -> tuple[Tensor, float]:
+    """Return the means [B, C] of a map, and the scale of a board's size by which they are multiplied again."""
+    side = x.shape[-1]
+    return x.sum((2, 3)) / side**2, (side - 14.0) * 0.1
 
-    def __init__(self, mask: Tensor | None, side: int) -> None:
-        """Read it from the mask [B, 1, N, N], or from the side of boards that fill their planes."""
-        self.mask = mask
-        self.area = side**2 if mask is None else mask.sum((2, 3))
-        self.offset = (side - 14.0) * 0.1 if mask is None else (torch.sqrt(self.area) - 14.0) * 0.1
 
-    def mean(self, x: Tensor) -> Tensor:
-        return x.sum((2, 3)) / self.area
+def pool(x: Tensor) -> Tensor:
+    """Return means, means scaled by the board's size, and maxima [B, 3 * C]."""
+    mean, scale = means(x)
+    return torch.cat([mean, mean * scale, x.amax((2, 3))], 1)
 
-    def pool(self, x: Tensor) -> Tensor:
-        """Return means, means scaled by the board's size, and maxima [B, 3 * C] of a map that is zero off the board."""
-        mean = self.mean(x)
-        greatest = (x if self.mask is None else x - (1.0 - self.mask) * 1e4).amax((2, 3))
-        return torch.cat([mean, mean * self.offset, greatest], 1)
 
-    def value_pool(self, x: Tensor) -> Tensor:
-        """Return means, scaled means and quadratically scaled means [B, 3 * C]."""
-        mean = self.mean(x)
-        return torch.cat([mean, mean * self.offset, mean * (self.offset**2 - 0.1)], 1)
+def value_pool(x: Tensor) -> Tensor:
+    """Return means, scaled means and quadratically scaled means [B, 3 * C]."""
+    mean, scale = means(x)
+    return torch.cat([mean, mean * scale, mean * (scale**2 - 0.1)], 1)
 
 
 class Norm(nn.Module):
-    """A norm, an activation, and zeros off the board."""
+    """A norm and an activation."""
 
     def __init__(self, channels: int, style: Style, *, scaled: bool = False) -> None:
         """Create a norm. If `scaled`, a fixup norm learns a scale as well as a bias."""
@@ -70,7 +63,7 @@ class Norm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(channels)) if kind != "batch" else None
         self.act = ACTIVATIONS[style.activation]()
 
-    def forward(self, x: Tensor, board: Board) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         if self.norm is not None:
             x = self.norm(x)
         # Computed in the map's own type. The next operation is a convolution, for which mixed precision would convert
@@ -79,8 +72,7 @@ class Norm(nn.Module):
             x = x * self.scale[:, None, None].to(x.dtype)
         if self.bias is not None:
             x = x + self.bias[:, None, None].to(x.dtype)
-        x = self.act(x)
-        return x if board.mask is None else x * board.mask
+        return self.act(x)
 
 
 class RmsNorm(nn.Module):
@@ -92,17 +84,17 @@ class RmsNorm(nn.Module):
         self.epsilon = 1e-6
         self.spatial = spatial
 
-    def forward(self, x: Tensor, board: Board) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """Return a map of the same shape, in float32."""
         x = x.float()
         mean = (x * x).mean(1, keepdim=True)
         if self.spatial:
-            mean = board.mean(mean if board.mask is None else mean * board.mask)[:, :, None, None]
+            mean = means(mean)[0][:, :, None, None]
         return x * torch.rsqrt(mean + self.epsilon) * self.gamma[:, None, None]
 
 
 class RmsTip(nn.Module):
-    """An RMS norm with a bias, an activation, and zeros off the board: the end of a trunk."""
+    """An RMS norm with a bias, and an activation: the end of a trunk."""
 
     def __init__(self, channels: int, activation: str, *, spatial: bool) -> None:
         super().__init__()
@@ -110,15 +102,14 @@ class RmsTip(nn.Module):
         self.bias = nn.Parameter(torch.zeros(channels))
         self.act = ACTIVATIONS[activation]()
 
-    def forward(self, x: Tensor, board: Board) -> Tensor:
-        x = self.act(self.rms(x, board) + self.bias[:, None, None])
-        return x if board.mask is None else x * board.mask
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(self.rms(x) + self.bias[:, None, None])
 
 
 class Block(nn.Module):
     """A map of C channels plus a computed map. `make_blocks` creates them; at first the second map is zero."""
 
-    def forward(self, x: Tensor, board: Board) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
     def begin(self, scale: float) -> None:
@@ -151,13 +142,13 @@ class Residual(Block):
         self.norm_pooled = Norm(pooled, style) if pooled else None
         self.matrix = nn.Linear(3 * pooled, middle, bias=False) if pooled else None
 
-    def forward(self, x: Tensor, board: Board) -> Tensor:
-        u = self.norm1(x, board)
+    def forward(self, x: Tensor) -> Tensor:
+        u = self.norm1(x)
         inner = self.conv1(u)
         if self.pooling is not None and self.norm_pooled is not None and self.matrix is not None:
-            pooled = board.pool(self.norm_pooled(self.pooling(u), board))
+            pooled = pool(self.norm_pooled(self.pooling(u)))
             inner = inner + self.matrix(pooled)[:, :, None, None]
-        return x + self.conv2(self.norm2(inner, board))
+        return x + self.conv2(self.norm2(inner))
 
     def begin(self, scale: float) -> None:
         # As Fixup does (Zhang et al. 2019).
@@ -189,11 +180,11 @@ class Bottleneck(Block):
         self.norm2 = Norm(middle, style, scaled=True)
         self.conv2 = conv(middle, channels, 1, bias=False)
 
-    def forward(self, x: Tensor, board: Board) -> Tensor:
-        inner = self.conv1(self.norm1(x, board))
+    def forward(self, x: Tensor) -> Tensor:
+        inner = self.conv1(self.norm1(x))
         for block in self.blocks:
-            inner = block(inner, board)
-        return x + self.conv2(self.norm2(inner, board))
+            inner = block(inner)
+        return x + self.conv2(self.norm2(inner))
 
     def begin(self, scale: float) -> None:
         # As in KataGo, the first convolution and the inner blocks share the scale.
@@ -267,8 +258,8 @@ class Attention(Block):
             fixed = torch.from_numpy(fixed_rope(self.kv_heads, pairs, theta)).flatten() if rope == "fixed" else None
             self.register_buffer("rope", fixed, persistent=False)
 
-    def forward(self, x: Tensor, board: Board) -> Tensor:
-        points = self.norm(x, board).flatten(2).transpose(1, 2)
+    def forward(self, x: Tensor) -> Tensor:
+        points = self.norm(x).flatten(2).transpose(1, 2)
         query = self.q(points).unflatten(2, (self.heads, self.q_dim))
         key = self.k(points).unflatten(2, (self.kv_heads, self.q_dim))
         value = self.v(points).unflatten(2, (self.kv_heads, self.v_dim))
@@ -284,8 +275,7 @@ class Attention(Block):
             each.repeat_interleave(shared, 2).transpose(1, 2) if each.shape[2] < self.heads else each.transpose(1, 2)
             for each in (query, key, value)
         )
-        seen = None if board.mask is None else board.mask.flatten(2)[:, :, None] > 0
-        read = functional.scaled_dot_product_attention(query, key, value, seen)
+        read = functional.scaled_dot_product_attention(query, key, value)
         return x + self.out(read.transpose(1, 2).flatten(2)).transpose(1, 2).unflatten(2, x.shape[2:])
 
     def begin(self, scale: float) -> None:
@@ -321,8 +311,8 @@ class FeedForward(Block):
         self.gate = nn.Linear(channels, hidden, bias=False) if gated else None
         self.w2 = nn.Linear(hidden, channels, bias=False)
 
-    def forward(self, x: Tensor, board: Board) -> Tensor:
-        points = self.norm(x, board).flatten(2).transpose(1, 2)
+    def forward(self, x: Tensor) -> Tensor:
+        points = self.norm(x).flatten(2).transpose(1, 2)
         inner = functional.silu(self.w1(points))
         if self.gate is not None:
             inner = inner * self.gate(points)

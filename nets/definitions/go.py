@@ -14,7 +14,18 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from yomi.nets.definitions.base import Network, conv
-from yomi.nets.definitions.blocks import ACTIVATIONS, NORMS, TIPS, Block, Board, Norm, RmsTip, Style, make_blocks
+from yomi.nets.definitions.blocks import (
+    ACTIVATIONS,
+    NORMS,
+    TIPS,
+    Block,
+    Norm,
+    RmsTip,
+    Style,
+    make_blocks,
+    pool,
+    value_pool,
+)
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.network import GLOBAL_CHANNELS, SPATIAL_CHANNELS, OutputScales
 from yomi.nets.metadata import KATAGO_FEATURES
@@ -163,9 +174,7 @@ class GoNetwork(Network):
         state["misc.weight"][held] = 0.0
         state["misc.bias"][held] = UNTAUGHT_MISC if self.version < 14 else UNTAUGHT_HALVED_MISC
 
-    def forward(
-        self, planes: Tensor, globals_: Tensor, *, padded: bool = False, maps: list[Tensor] | None = None
-    ) -> dict[str, Tensor]:
+    def forward(self, planes: Tensor, globals_: Tensor, *, maps: list[Tensor] | None = None) -> dict[str, Tensor]:
         """Return policy [B, N * N + 1], outcome [B, 3], misc [B, 4 or 6] and ownership [B, N * N].
 
         In training also square_errors [B, 2], if short-term errors are trained.
@@ -173,23 +182,18 @@ class GoNetwork(Network):
         Args:
             planes: [B, 22, N, N].
             globals_: [B, 19, 1, 1].
-            padded: boards may be smaller than N. Outputs off the board mean nothing, and the policy is zero there.
             maps: a list to which the trunk after each block, [B, channels, N, N], is appended.
         """
-        mask = planes[:, :1] if padded else None
-        board = Board(mask, planes.shape[-1])
         x = self.conv(planes) + self.globals(globals_.flatten(1))[:, :, None, None]
         for block in self.blocks:
-            x = block(x, board)
+            x = block(x)
             if maps is not None:
                 maps.append(x)
-        x = self.tip(x, board)
-        pooled = board.pool(self.norm_g1(self.g1(x), board))
-        policy = self.p2(self.norm_p1(self.p1(x) + self.policy_matrix(pooled)[:, :, None, None], board)).flatten(1)
-        if mask is not None:
-            policy = policy - (1.0 - mask.flatten(1)) * 1e4
-        value = self.norm_v1(self.v1(x), board)
-        hidden = self.v2_act(self.v2(board.value_pool(value)))
+        x = self.tip(x)
+        pooled = pool(self.norm_g1(self.g1(x)))
+        policy = self.p2(self.norm_p1(self.p1(x) + self.policy_matrix(pooled)[:, :, None, None])).flatten(1)
+        value = self.norm_v1(self.v1(x))
+        hidden = self.v2_act(self.v2(value_pool(value)))
         passing = pooled if self.passing_first is None else self.passing_act(self.passing_first(pooled))
         outputs = {
             "policy": torch.cat([policy, self.passing(passing)], 1),

@@ -273,24 +273,6 @@ def test_katago_networks_with_other_parts_are_refused() -> None:
             from_katago(each)
 
 
-@pytest.mark.parametrize("name", ["fixup", "transformer", "mixed"])
-def test_go_networks_see_no_more_than_the_board(name: str) -> None:
-    network = trained("go", GO[name][1])
-    planes, globals_ = inputs_of(network, 4, 9)
-    expected = outputs_of(network, on_board(planes), globals_)
-    wide = np.zeros((4, 22, 13, 13), np.float32)
-    wide[:, :, :9, :9] = planes
-    found = outputs_of(network, wide, globals_, padded=True)
-    np.testing.assert_allclose(found["outcome"], expected["outcome"], atol=1e-5)
-    np.testing.assert_allclose(found["misc"], expected["misc"], atol=1e-5)
-    board = found["policy"][:, :169].reshape(4, 13, 13)
-    np.testing.assert_allclose(board[:, :9, :9].reshape(4, 81), expected["policy"][:, :81], atol=1e-4)
-    np.testing.assert_allclose(found["policy"][:, 169], expected["policy"][:, 81], atol=1e-4)
-    assert board[:, 9:].max() < -1000.0
-    ownership = found["ownership"].reshape(4, 13, 13)[:, :9, :9]
-    np.testing.assert_allclose(ownership.reshape(4, 81), expected["ownership"], atol=1e-4)
-
-
 OWN = """
 import torch
 from torch import nn
