@@ -24,6 +24,8 @@ pytestmark = pytest.mark.slow
 
 pytest.importorskip("torch")
 
+from tests.unit.test_definitions import OWN  # noqa: E402
+
 SIZE = 3
 NETWORK = '[network]\nkind = "go"\nblocks = 1\nchannels = 16\npooled = 8\npooling_blocks = []\n'
 SETTINGS = "--size 3 --processes 1 --rows 60 --visits 8 --cheap-visits 4 --ladder 0 --window 200 --reanalyze 0.5"
@@ -111,42 +113,17 @@ def test_a_run_that_is_killed_when_its_network_grows_goes_on_by_the_same_command
     assert not (tmp_path / "other").exists()
 
 
-OWN = """\
-import torch
-from torch import nn
-from yomi.nets.definitions.base import Network
-
-class Net(Network):
-    feature_set = "katago-v7"
-    board_size = 0
-
-    def __init__(self, width: int = 8) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(22, width, 3, padding=1)
-        self.norm = nn.GroupNorm(2, width)
-        self.map = nn.Conv2d(width, 2, 1)
-        self.dense = nn.Linear(width + 19, 8)
-
-    def forward(self, planes, globals_):
-        x = nn.functional.gelu(self.norm(self.conv(planes)))
-        policy, ownership = self.map(x).flatten(2).unbind(1)
-        rest = self.dense(torch.cat([x.mean((2, 3)), globals_.flatten(1)], 1))
-        policy = torch.cat([policy, rest[:, :1]], 1)
-        return {"policy": policy, "outcome": rest[:, 1:4], "misc": rest[:, 4:], "ownership": ownership}
-"""
-
-
 def test_a_network_of_ones_own_plays_on_a_processor(tmp_path: Path) -> None:
     pytest.importorskip("onnxscript", reason="needs onnxscript (extra train)")
     (tmp_path / "mine.py").write_text(OWN)
-    (tmp_path / "net.toml").write_text('[network]\nkind = "mine.py:Net"\nwidth = 16\n')
+    (tmp_path / "net.toml").write_text('[network]\nkind = "mine.py:Tower"\nwidth = 16\n')
     files = ["--network", str(tmp_path / "net.toml"), "--out", str(tmp_path / "run")]
     words = [*SETTINGS.split(), "--device", "cpu", "--networks", "2", *files]
     ended = subprocess.run(command("go", *words), capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "network 2 (" in ended.stderr
     assert "is lost" not in ended.stderr
-    assert "/mine.py:Net: onnxruntime computes it, in fp32. yomi's kernels cannot: it is an ONNX file" in ended.stderr
+    assert "/mine.py:Tower: onnxruntime computes it, in fp32. yomi's kernels cannot: it is an ONNX file" in ended.stderr
     assert len(list((tmp_path / "run/networks").glob("*.onnx"))) == 3
 
 
@@ -160,7 +137,7 @@ def test_a_network_of_ones_own_plays_on_a_processor(tmp_path: Path) -> None:
 def test_a_network_of_ones_own_is_checked_before_the_games(line: str, message: str, tmp_path: Path) -> None:
     pytest.importorskip("onnxscript", reason="needs onnxscript (extra train)")
     (tmp_path / "mine.py").write_text(re.sub("policy = torch.cat.*", line, OWN))
-    words = [*SETTINGS.split(), "--set", f"network.kind={tmp_path}/mine.py:Net", "--out", str(tmp_path / "run")]
+    words = [*SETTINGS.split(), "--set", f"network.kind={tmp_path}/mine.py:Tower", "--out", str(tmp_path / "run")]
     ended = subprocess.run(command("go", *words), capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert message in ended.stderr.splitlines()[-1]

@@ -72,6 +72,12 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def random_network(folder: Path) -> Path:
+    path = folder / "net.bin"
+    path.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary", "gpool"])))
+    return path
+
+
 def quiet(text: str) -> None:
     """Say nothing."""
 
@@ -123,15 +129,6 @@ def test_games_are_read_once_and_chosen(collection: Path, tmp_path: Path) -> Non
     assert wins == [4, 3]
     with pytest.raises(NetworkError, match="0 of 16 games left"):
         choose_games(table, GoDataOptions(min_moves=500))
-
-
-def test_all_games_of_a_file_count(tmp_path: Path) -> None:
-    path = tmp_path / "two.sgf"
-    path.write_text("(;GM[1]SZ[9];B[cc];W[gg])\n(;GM[1]SZ[5];B[dd])\n")
-    table, refused = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
-    assert table.games["size"].tolist() == [9, 5]
-    assert table.games["start"].tolist() == [0, 2]
-    assert not refused
 
 
 def test_rules_of_records_that_name_none(tmp_path: Path) -> None:
@@ -349,8 +346,7 @@ def test_a_set_goes_on_only_with_the_same_records(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("visits", [1, 8])
 def test_a_teacher_labels(visits: int, collection: Path, tmp_path: Path) -> None:
-    network = tmp_path / "net.bin"
-    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary", "gpool"])))
+    network = random_network(tmp_path)
     teacher = NetworkTeacher(network, visits, CPU, "fp32", 1)
     dataset = make(collection, tmp_path / "set", teacher, sizes=(7,), limit=40, teacher="net", visits=visits)
     teacher.close()
@@ -367,8 +363,7 @@ def test_a_teacher_labels(visits: int, collection: Path, tmp_path: Path) -> None
 
 
 def test_a_set_goes_on_only_with_labels_of_one_kind(collection: Path, tmp_path: Path) -> None:
-    network = tmp_path / "net.bin"
-    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
+    network = random_network(tmp_path)
     words = ["dataset", "make", str(collection), "--size", "7", "--limit", "20", "--precision"]
     labelled = ["--teacher", str(network), "--out", str(tmp_path / "labelled")]
     assert main([*words, "fp32", *labelled]) == 0
@@ -385,8 +380,7 @@ def test_a_set_goes_on_only_with_labels_of_one_kind(collection: Path, tmp_path: 
 def test_a_device_is_used_by_one_thread(
     visits: int, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    network = tmp_path / "net.bin"
-    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
+    network = random_network(tmp_path)
     users: set[str] = set()
 
     class Watched:
@@ -439,8 +433,7 @@ def test_wrong_sources(tmp_path: Path) -> None:
 @pytest.mark.parametrize("visits", [1, 8])
 def test_a_teacher_knows_the_rules_of_every_position(visits: int, tmp_path: Path) -> None:
     """Under the simple ko rule a game may end without a result, under positional superko it may not."""
-    network = tmp_path / "net.bin"
-    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary", "gpool"])))
+    network = random_network(tmp_path)
     teacher = NetworkTeacher(network, visits, CPU, "fp32", 1)
     games = [GoGame(square(7), PRESETS[name], 7.0) for name in ("chinese", "tromp-taylor", "chinese", "japanese")]
     rows = [Row(game.position, game.history, None, 0) for game in games]
@@ -478,8 +471,7 @@ def test_searches_know_which_games_have_a_result(tmp_path: Path) -> None:
 
 
 def test_searches_leave_the_mean_of_the_score(collection: Path, tmp_path: Path) -> None:
-    network = tmp_path / "net.bin"
-    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary", "gpool"])))
+    network = random_network(tmp_path)
     labels = []
     for visits in (1, 8):
         teacher = NetworkTeacher(network, visits, CPU, "fp32", 1)
@@ -494,8 +486,7 @@ def test_searches_leave_the_mean_of_the_score(collection: Path, tmp_path: Path) 
 
 def test_searches_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does their memory wait for the garbage collector."""
-    network = tmp_path / "net.bin"
-    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
+    network = random_network(tmp_path)
     teacher = NetworkTeacher(network, 8, CPU, "fp32", 1)
     made: list[weakref.ref[Search]] = []
     new_search = teacher.new_search
@@ -521,8 +512,7 @@ def test_searches_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_fewer_bits_label_only_where_they_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(precision, "record", functools.partial(precision.record, positions=precision.MIN_POSITIONS))
-    network = tmp_path / "net.bin"
-    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
+    network = random_network(tmp_path)
 
     def make_either(formats: Any, path: Path, size: int, device: Any, *, precision: str) -> Any:
         """Return an evaluator whose fewer bits are as good on 5×5 alone."""
