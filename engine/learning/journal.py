@@ -25,11 +25,6 @@ class LearningError(LineError):
     """A run cannot begin, continue or be displayed."""
 
 
-def first_line(error: BaseException, number: int = 0) -> str:
-    """Return a line of an error's message, or the name of its class if it has no message."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[number]
-
-
 _log = logging.getLogger("yomi.learning")
 
 NAME = "journal.jsonl"

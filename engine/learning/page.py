@@ -238,13 +238,13 @@ def _flat_settings(run: Progress) -> dict[str, str]:
 # -- as a page ---------------------------------------------------------------------------------------------------------
 
 
-def write_page(folder: Path, now: float | None = None) -> None:
+def write_page(folder: Path) -> None:
     """Write the page of a run, a single file that needs no network. Damaged games are left out, with a warning.
 
     Raises:
         LearningError: the journal cannot be read, or the page cannot be written.
     """
-    _write([folder], folder / PAGE, time.time() if now is None else now)
+    write_comparison([folder], folder / PAGE)
 
 
 def write_runs(runs: Sequence[Mapping[str, Any]], path: Path, now: float) -> None:
@@ -270,12 +270,9 @@ def plain_data(name: str, title: str, text: str, running: bool) -> dict[str, Any
     return {"name": name, "title": title, "text": text, "running": running, **empty}
 
 
-def write_comparison(folders: Sequence[Path], path: Path, now: float | None = None) -> None:
+def write_comparison(folders: Sequence[Path], path: Path) -> None:
     """Write a page that lays runs over each other. Raises LearningError as `write_page` does."""
-    _write(folders, path, time.time() if now is None else now)
-
-
-def _write(folders: Sequence[Path], path: Path, now: float) -> None:
+    now = time.time()
     runs = [run_data(folder, name, now) for folder, name in zip(folders, short_names(folders), strict=True)]
     write_runs(runs, path, now)
 

@@ -29,6 +29,9 @@ T = TypeVar("T")
 
 # Batches that are read in advance, plus one for each further thread.
 AHEAD = 4
+# Of windows, as in KataGo's shuffle.py: -taper-window-exponent, and -expand-window-per-row at the first row beyond the
+# minimum.
+WINDOW_EXPONENT, WINDOW_SCALE = 0.65, 0.4
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,7 @@ Rows = npt.NDArray[np.int64]
 KEPT_SHARDS = 8192
 
 
-def window_rows(total: int, minimum: int, exponent: float = 0.65, scale: float = 0.4) -> int:
+def window_rows(total: int, minimum: int) -> int:
     """Return the size of the window, in rows, when there are `total` rows (KataGo's shuffle.py).
 
     All rows up to `minimum`, then a power of their number: the window grows ever more slowly.
@@ -239,13 +242,11 @@ def window_rows(total: int, minimum: int, exponent: float = 0.65, scale: float =
     Args:
         total: number of rows.
         minimum: smallest window, at least 1.
-        exponent: of the power law (`-taper-window-exponent`).
-        scale: growth per row at the first row beyond `minimum` (`-expand-window-per-row`).
     """
     if total <= minimum:
         return total
-    growth = ((total / minimum) ** exponent - 1.0) / exponent
-    return min(total, int(minimum + growth * scale * minimum))
+    growth = ((total / minimum) ** WINDOW_EXPONENT - 1.0) / WINDOW_EXPONENT
+    return int(minimum + growth * WINDOW_SCALE * minimum)
 
 
 def newest(shards: Iterable[Shard], rows: int) -> tuple[Shard, ...]:

@@ -273,7 +273,7 @@ def _sparse(dense: npt.NDArray[np.float32], known: Array) -> tuple[Array, Array]
     return moves, kept / np.maximum(kept.sum(1, keepdims=True), 1.0)
 
 
-def export_rows(dataset: Dataset, folder: Path, side: int, seed: int = 1) -> int:
+def export_rows(dataset: Dataset, folder: Path, side: int) -> int:
     """Write a data set for KataGo's train.py (-datadir FOLDER) and return the number of training rows.
 
     Rows of all shards are mixed at random in files of FILE_ROWS.
@@ -288,7 +288,7 @@ def export_rows(dataset: Dataset, folder: Path, side: int, seed: int = 1) -> int
     largest = max((shard.size for shard in dataset.shards), default=0)
     if not largest <= side <= MAX_SIDE:
         raise NetworkError(f"--side {side} found, expected {largest} to {MAX_SIDE} for boards of {largest}×{largest}")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     for split, name in (("train", "train"), ("test", "val")):
         waiting: list[dict[str, Array]] = []
         shards = [shard for shard in dataset.shards if shard.split == split]

@@ -31,8 +31,9 @@ from yomi.engine.learning.page import (
     PAGE,
     POINTS,
     read_games,
+    run_data,
     status_text,
-    write_page,
+    write_runs,
 )
 from yomi.nets.training.progress import tensorboard_writer
 from yomi.system import lock_file
@@ -297,7 +298,8 @@ class Page(HTMLParser):
 
 def read_page(folder: Path) -> dict[str, Any]:
     """Write a folder's page, and return its data."""
-    write_page(folder, START + 90_256)
+    now = START + 90_256
+    write_runs([run_data(folder, folder.name, now)], folder / PAGE, now)
     page = Page()
     page.feed((folder / PAGE).read_text(encoding="utf-8"))
     assert page.elsewhere == []

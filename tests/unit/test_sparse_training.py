@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
+from tests.unit.test_training import one_thread  # noqa: E402, F401
 from yomi.engine.datasets.evaluate_network import evaluate_network  # noqa: E402
 from yomi.engine.evaluators.network import open_network  # noqa: E402
 from yomi.engine.registry import find_encoder  # noqa: E402
@@ -45,15 +46,6 @@ from yomi.nets.training.tensors import Decoder, Example  # noqa: E402
 
 SMALL = {"dropout": 0.0, "value": 128, "policy": 128}
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    """Compute in one thread: sums come in one order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def greedy_record(seed: int, plies: int = 100) -> GameRecord:
