@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,7 +23,7 @@ from yomi.native.alphabeta.node import INFINITE, MATE, VALUE_SCALE, WON
 from yomi.native.alphabeta.root import begin_search, search_root
 from yomi.native.alphabeta.search import DEPTHS
 from yomi.native.alphabeta.table import GENERATIONS, make_table
-from yomi.native.alphabeta.thread import make_thread
+from yomi.native.alphabeta.thread import Thread, make_thread
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
@@ -35,6 +36,7 @@ WINDOW = 8  # half of the first window around the last value
 FIRST_WINDOWED = 5  # depth from which the window is narrow
 MAX_NODES = 2**62
 CLEARING_THREADS = 4
+VOTE_VALUE = 14  # the greater, the less the value of a thread's best move counts in the vote
 SPREAD_DEPTHS = 4  # depths whose values measure how steady a search is
 
 
@@ -48,7 +50,9 @@ class AlphaBetaSearch(PositionSearch):
         self._is_used = False  # whether the table or the statistics may contain anything
         self._stop = np.zeros(1, np.int64)
         self._lock = threading.Lock()  # held while `_generation` and `_stop` change together
-        self._workers = [_Worker(network, self._stop, number) for number in range(settings.workers)]
+        first = make_thread(network, self._stop)
+        others = (make_thread(network, self._stop, first) for _ in range(1, settings.workers))
+        self._workers = [_Worker(network, number, data) for number, data in enumerate((first, *others))]
         self._game: Any = None
         self._generation = 0
         self._timer: threading.Timer | None = None
@@ -90,7 +94,7 @@ class AlphaBetaSearch(PositionSearch):
             list(pool.map(_fill_with_zeros, np.array_split(self._table, CLEARING_THREADS)))
 
     def _clear_statistics(self) -> None:
-        with ThreadPoolExecutor(len(self._workers)) as pool:  # each has 80 MB
+        with ThreadPoolExecutor(len(self._workers)) as pool:  # 110 MB
             list(pool.map(_Worker.clear, self._workers))
 
     def _begin(self, limits: Limits, moves: RootMoves) -> Sequence[Callable[[], None]]:
@@ -132,7 +136,7 @@ class AlphaBetaSearch(PositionSearch):
                 self.interrupt()
 
     def report(self, *, pv_length: int = 60) -> SearchReport:
-        root, first = self._position, self._workers[0]
+        root, first = self._position, self._elect()
         if root is None:
             return SearchReport()
         lines, nodes = first.found, self.evaluations
@@ -155,6 +159,27 @@ class AlphaBetaSearch(PositionSearch):
             proven=best.proven,
             weight=float(nodes),
         )
+
+    def _elect(self) -> _Worker:
+        """Return the worker whose result is reported: the first one during a search, and by vote after it.
+
+        The best move with most votes wins. A worker's vote grows with its depth and value. A mate outweighs all votes.
+        """
+        first = self._workers[0]
+        voters = [worker for worker in self._workers if worker.found]
+        if self.is_running or self.settings.best_moves > 1 or not voters:
+            return first
+        least = min(worker.found[0].value for worker in voters)
+        votes: Counter[int] = Counter()
+        for worker in voters:
+            votes[worker.found[0].moves[0]] += worker.vote(least)
+
+        def rank(worker: _Worker) -> tuple[int, int, int]:
+            line = worker.found[0]
+            certainty = abs(line.value) if abs(line.value) >= WON else 0
+            return certainty, votes[line.moves[0]], worker.vote(least)
+
+        return max(voters, key=rank)
 
     def first_move(self) -> int | None:
         return next(iter(self._workers[0].moves), None)
@@ -216,13 +241,13 @@ class _Line(NamedTuple):
 class _Worker:
     """A thread's working memory, and its search by increasing depth."""
 
-    def __init__(self, network: NnueNetwork, stop: Any, number: int) -> None:
+    def __init__(self, network: NnueNetwork, number: int, data: Thread) -> None:
         self._network, self._number = network, number
-        self._data = make_thread(network, stop)
+        self._data = data
         self._counters = self._data.counters
         self._calls: tuple[Calls, Calls] | None = None
         self.moves: tuple[int, ...] = ()
-        self.forget()
+        self.clear()
 
     def forget(self) -> None:
         """Drop the results of the last search."""
@@ -234,13 +259,15 @@ class _Worker:
 
     def clear(self) -> None:
         self.forget()
-        data = self._data
-        for statistics in (data.by_move, data.follows, data.with_pawns, data.captures, data.corrections, data.errors):
-            statistics[:] = 0
+        for name, value in layout.FIRST_STATISTICS.items():
+            getattr(self._data, name)[...] = value
 
     @property
     def nodes(self) -> int:
         return int(self._counters[layout.NODES])
+
+    def vote(self, least: int) -> int:
+        return (self.found[0].value - least + VOTE_VALUE) * self.depth
 
     @property
     def deepest(self) -> int:

@@ -8,7 +8,7 @@ In check: table's move -> all evasions.
 import numpy as np
 
 from yomi.native.alphabeta import parameters
-from yomi.native.alphabeta.statistics import capture_score, evasion_score, quiet_score
+from yomi.native.alphabeta.statistics import capture_score, evasion_score, follow_rows, quiet_score
 from yomi.native.alphabeta.thread import ARGUMENTS, SQUARES, piece_square
 from yomi.native.bits import U
 from yomi.native.bound_kernels import load
@@ -19,7 +19,7 @@ from yomi.native.shogi.movegen import generate, generate_captures, generate_quie
 from yomi.native.shogi.squares import has
 
 # Indices in `Thread.stages`.
-STAGE, TABLE_MOVE, NEXT, END, LOSING, SKIPS_QUIETS, ONLY_CAPTURES, FIRST_BAD = range(8)
+STAGE, TABLE_MOVE, NEXT, END, LOSING, SKIPS_QUIETS, ONLY_CAPTURES, FIRST_QUIET, SORT_FROM = range(9)
 # Stages.
 TABLE, MAKE_CAPTURES, GOOD_CAPTURES, MAKE_QUIETS, QUIETS, OTHER_CAPTURES, BAD_QUIETS = range(7)
 MAKE_EVASIONS, EVASIONS, DONE = range(7, 10)
@@ -27,7 +27,7 @@ SEE_UNIT = 21  # tenths of a unit of exchanges (effects.CAPTURE) in a unit of th
 
 
 @kernel
-def begin_moves(address, ply, table_move, only_captures):  # type: ignore[no-untyped-def]
+def begin_moves(address, ply, table_move, only_captures, depth):  # type: ignore[no-untyped-def]
     """Prepare `next_move`.
 
     Args:
@@ -35,6 +35,7 @@ def begin_moves(address, ply, table_move, only_captures):  # type: ignore[no-unt
         ply: of the position.
         table_move: a legal move, or 0.
         only_captures: 1 to omit quiet moves, except in check.
+        depth: of the search. At a small depth only quiet moves with good scores are sorted.
     """
     _, thread, _ = load(address, ARGUMENTS)
     stages = thread.stages[U(ply)]
@@ -42,6 +43,7 @@ def begin_moves(address, ply, table_move, only_captures):  # type: ignore[no-unt
     stages[U(TABLE_MOVE)] = table_move
     stages[U(SKIPS_QUIETS)] = 0
     stages[U(ONLY_CAPTURES)] = only_captures
+    stages[U(SORT_FROM)] = -parameters.SORT_DEPTH * depth
 
 
 @inlined
@@ -50,10 +52,10 @@ def _after_table(pos):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def after_table_move(address, ply, table_move):  # type: ignore[no-untyped-def]
+def after_table_move(address, ply, table_move, depth):  # type: ignore[no-untyped-def]
     """Prepare `next_move` again, after the table's move: a search of the same position has used its memory."""
     _, thread, _ = load(address, ARGUMENTS)
-    begin_moves(address, ply, table_move, 0)
+    begin_moves(address, ply, table_move, 0, depth)
     thread.stages[U(ply), U(STAGE)] = _after_table(thread.positions[U(ply)])
 
 
@@ -97,26 +99,22 @@ def next_move(address, ply):  # type: ignore[no-untyped-def]
         stage = DONE if stages[U(ONLY_CAPTURES)] != 0 else MAKE_QUIETS
     if stage == MAKE_QUIETS:
         stage = OTHER_CAPTURES
-        stages[U(FIRST_BAD)] = stages[U(END)]
         if stages[U(SKIPS_QUIETS)] == 0:
             first = stages[U(LOSING)]
+            stages[U(FIRST_QUIET)] = first
             stages[U(NEXT)] = first
             stages[U(END)] = first + np.int64(generate_quiets(pos, moves[U(first) :]))
             write_check_squares(pos, thread.checks)
+            rows = follow_rows(thread, ply)
             for i in range(U(first), U(stages[U(END)])):
-                scores[i] = quiet_score(thread, pos, ply, moves[i]) + _check_bonus(thread, pos, moves[i])
-            stages[U(FIRST_BAD)] = stages[U(END)]
+                scores[i] = quiet_score(thread, pos, ply, rows, moves[i]) + _check_bonus(thread, pos, moves[i])
+            sort_from(moves, scores, first, stages[U(END)], stages[U(SORT_FROM)])
             stage = QUIETS
     if stage == QUIETS:
-        while stages[U(NEXT)] < stages[U(END)] and stages[U(SKIPS_QUIETS)] == 0:
-            move = take_best(moves, scores, stages[U(NEXT)], stages[U(END)])
-            if scores[U(stages[U(NEXT)])] <= -parameters.GOOD_QUIET:
-                stages[U(FIRST_BAD)] = stages[U(NEXT)]
-                break
-            stages[U(NEXT)] += 1
-            if move != table_move:
-                stages[U(STAGE)] = QUIETS
-                return move
+        move = _next_quiet(stages, moves, scores, True)
+        if move != 0:
+            stages[U(STAGE)] = QUIETS
+            return move
         stage = OTHER_CAPTURES
     if stage == OTHER_CAPTURES:
         if stages[U(STAGE)] != OTHER_CAPTURES:
@@ -126,14 +124,12 @@ def next_move(address, ply):  # type: ignore[no-untyped-def]
             stages[U(NEXT)] += 1
             return np.int64(moves[U(stages[U(NEXT)] - 1)])
         stage = BAD_QUIETS
-        stages[U(NEXT)] = stages[U(FIRST_BAD)]
+        stages[U(NEXT)] = stages[U(FIRST_QUIET)]
     if stage == BAD_QUIETS:
-        while stages[U(NEXT)] < stages[U(END)] and stages[U(SKIPS_QUIETS)] == 0:
-            move = take_best(moves, scores, stages[U(NEXT)], stages[U(END)])
-            stages[U(NEXT)] += 1
-            if move != table_move:
-                stages[U(STAGE)] = BAD_QUIETS
-                return move
+        move = _next_quiet(stages, moves, scores, False)
+        if move != 0:
+            stages[U(STAGE)] = BAD_QUIETS
+            return move
         stage = DONE
     if stage == MAKE_EVASIONS:
         stages[U(END)] = generate(pos, moves)
@@ -153,6 +149,34 @@ def next_move(address, ply):  # type: ignore[no-untyped-def]
                 return move
     stages[U(STAGE)] = DONE
     return np.int64(0)
+
+
+@inlined
+def _next_quiet(stages, moves, scores, is_good):  # type: ignore[no-untyped-def]
+    """Return the next quiet move whose score is good, or bad, except the table's move. 0: none is left."""
+    if stages[U(SKIPS_QUIETS)] == 0:
+        for i in range(U(stages[U(NEXT)]), U(stages[U(END)])):
+            if (scores[i] > -parameters.GOOD_QUIET) == is_good and moves[i] != stages[U(TABLE_MOVE)]:
+                stages[U(NEXT)] = np.int64(i) + 1
+                return np.int64(moves[i])
+    return np.int64(0)
+
+
+@inlined
+def sort_from(moves, scores, first, end, least):  # type: ignore[no-untyped-def]
+    """Sort the moves whose score is at least `least`, best first; the others follow in any order."""
+    last = U(first)
+    for i in range(U(first) + U(1), U(end)):
+        score = scores[i]
+        if score >= least:
+            move = moves[i]
+            last += U(1)
+            moves[i], scores[i] = moves[last], scores[last]
+            k = last
+            while k != U(first) and scores[k - U(1)] < score:
+                moves[k], scores[k] = moves[k - U(1)], scores[k - U(1)]
+                k -= U(1)
+            moves[k], scores[k] = move, score
 
 
 @inlined

@@ -64,4 +64,5 @@ R_TWO = 5772  # two plies less
 DEEPER = 48  # value beyond the best that searches a reduced move one ply deeper
 SHALLOWER = 9  # value beyond the best below which it is searched one ply less
 CHECK_BONUS = 16384  # order: bonus of quiet checks that lose little
+SORT_DEPTH = 3560  # order: quiet moves with less than minus this by the depth stay unsorted
 GOOD_QUIET = 14000  # order: quiet moves with less than minus this come last

@@ -73,8 +73,11 @@ def quiesce(address, ply, alpha, beta):  # type: ignore[no-untyped-def]
     if is_in_check:
         static = NO_VALUE
     else:
-        if not is_known and mate.attack(thread.positions, thread.history, thread.moves, ply, 1) != 0:
-            return MATE - ply - 1
+        if not is_known:
+            mating = mate.attack(thread.positions, thread.history, thread.moves, ply, 1)
+            if mating != 0:
+                store(table, pos.key, mating, MATE - 1, NO_VALUE, 0, EXACT, False, thread.counters[U(GENERATION)])
+                return MATE - ply - 1
         if static == NO_VALUE:
             static = static_at(address, ply)
         # The side to move need not capture.
@@ -92,7 +95,7 @@ def quiesce(address, ply, alpha, beta):  # type: ignore[no-untyped-def]
         alpha = max(alpha, best)
         if table_move != 0 and is_quiet(pos, table_move):
             table_move = 0
-    begin_moves(address, ply, table_move, 1)
+    begin_moves(address, ply, table_move, 1, 0)
     last_square = U(frame.move) & U(127) if frame.move != 0 else U(127)
     count = 0
     while True:

@@ -14,9 +14,11 @@ from yomi.native.alphabeta.thread import (
     ARGUMENTS,
     BEFORE,
     BETA,
+    CHANGES,
     DEEPEST,
     DEPTH,
     FIRST,
+    FIRST_NEAR_ROOT,
     GENERATION,
     IS_STOPPED,
     NODES,
@@ -110,6 +112,7 @@ def search_root(address, _):  # type: ignore[no-untyped-def]
             best = value
             if value > alpha:
                 best_move = move
+                counters[U(CHANGES)] += count > 1
                 if value >= beta:
                     break
                 if 2 < depth < 14 and abs(value) < WON:
@@ -136,7 +139,7 @@ def begin_search(address, _):  # type: ignore[no-untyped-def]
         thread.frames[i].reduction = 0
     for ply in range(U(thread.near_root.shape[0])):
         for move in range(U(thread.near_root.shape[1])):
-            thread.near_root[ply, move] = 0
+            thread.near_root[ply, move] = FIRST_NEAR_ROOT
     for i in range(U(counters[U(ROOT_MOVES)])):
         thread.root_nodes[i] = 0
         thread.root_lines[i, U(0)] = 0

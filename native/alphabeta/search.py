@@ -42,6 +42,7 @@ from yomi.native.alphabeta.thread import (
     DEPTH,
     GENERATION,
     IS_STOPPED,
+    NODES,
     NULL_FROM,
     PAWN_ROWS,
     PLIES,
@@ -153,8 +154,14 @@ def search(address, ply, depth, alpha, beta, is_cut):  # type: ignore[no-untyped
     elif excluded != 0:
         static = value = np.int64(frame.static)
     else:
-        if frame.is_known == 0 and mate.attack(thread.positions, thread.history, thread.moves, ply, 1) != 0:
-            return MATE - ply - 1
+        if frame.is_known == 0:
+            mating = mate.attack(thread.positions, thread.history, thread.moves, ply, 1)
+            if mating != 0:
+                # Deep enough for cuts, but replaced before long.
+                is_principal = frame.is_principal != 0
+                generation = counters[U(GENERATION)]
+                store(table, pos.key, mating, MATE - 1, NO_VALUE, depth + 6, EXACT, is_principal, generation)
+                return MATE - ply - 1
         raw = static
         if raw == NO_VALUE:
             raw = static_at(address, ply)
@@ -268,7 +275,7 @@ def _probable_cut(address, ply, depth, target, is_cut, raw, static, table_move):
     _, thread, table = load(address, ARGUMENTS)
     pos = thread.positions[U(ply)]
     best = -INFINITE
-    begin_moves(address, ply, table_move, 1)
+    begin_moves(address, ply, table_move, 1, 0)
     while True:
         move = next_move(address, ply)
         if move == 0:
@@ -323,7 +330,7 @@ def _search_moves(  # type: ignore[no-untyped-def]
     table_captures = table_move != 0 and not is_quiet(pos, table_move)
     tried = thread.tried[U(ply)]
     count, failed = 0, 0
-    begin_moves(address, ply, table_move, 0)
+    begin_moves(address, ply, table_move, 0, depth)
     while True:
         move = next_move(address, ply)
         if move == 0:
@@ -387,7 +394,7 @@ def _search_moves(  # type: ignore[no-untyped-def]
             if counters[U(IS_STOPPED)] != 0:
                 return 0
             frame.count = count
-            after_table_move(address, ply, table_move)
+            after_table_move(address, ply, table_move, depth)
             if value < target:
                 is_far = ply > counters[U(DEPTH)]
                 double = p.DOUBLE_MARGIN + p.DOUBLE_OPEN * is_open
@@ -456,9 +463,12 @@ def _search_moves(  # type: ignore[no-untyped-def]
             value = -search(address, ply + 1, deeper, -beta, -alpha, np.int64(0))
         if counters[U(IS_STOPPED)] != 0:
             return 0
-        if value > best:
+        # Values near the end of a line are doubtful: of equal moves a later one is taken now and then.
+        takes_equal = value == best and ply + 2 >= counters[U(DEPTH)] and (counters[U(NODES)] & 14) == 0
+        takes_equal = takes_equal and abs(value) + 1 < WON
+        if value > best or takes_equal:
             best = value
-            if value > alpha:
+            if value > alpha or (takes_equal and value == alpha):
                 best_move = move
                 if is_open:
                     extend_line(thread, ply, move)

@@ -65,15 +65,30 @@ def capture_statistics(thread, pos, move):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def quiet_score(thread, pos, ply, move):  # type: ignore[no-untyped-def]
-    """Return the order of a quiet move."""
+def follow_rows(thread, ply):  # type: ignore[no-untyped-def]
+    """Return the places in `follows` of the moves that led to a ply: 1, 2, 3, 4 and 6 plies before."""
+    frames = thread.frames
+    return (
+        U(frames[U(ply + BEFORE)].played) * U(PIECE_SQUARES),
+        U(frames[U(ply + BEFORE - 1)].played) * U(PIECE_SQUARES),
+        U(frames[U(ply + BEFORE - 2)].played) * U(PIECE_SQUARES),
+        U(frames[U(ply + BEFORE - 3)].played) * U(PIECE_SQUARES),
+        U(frames[U(ply + BEFORE - 5)].played) * U(PIECE_SQUARES),
+    )
+
+
+@inlined
+def quiet_score(thread, pos, ply, rows, move):  # type: ignore[no-untyped-def]
+    """Return the order of a quiet move. `rows`: see `follow_rows`."""
     place = piece_square(pos, move)
     side = U(pos.side_to_move) - U(1)
     pawns = U(thread.frames[U(ply + BEFORE)].pawns)
     score = 2 * np.int64(thread.by_move[_side_move(side, move)])
     score += 2 * np.int64(thread.with_pawns[pawns, place])
-    score += _after(thread, ply, place) + _after(thread, ply - 1, place) + _after(thread, ply - 2, place)
-    score += _after(thread, ply - 3, place) + _after(thread, ply - 5, place)
+    follows = thread.follows
+    score += np.int64(follows[rows[0] + place]) + np.int64(follows[rows[1] + place])
+    score += np.int64(follows[rows[2] + place]) + np.int64(follows[rows[3] + place])
+    score += np.int64(follows[rows[4] + place])
     if ply < NEAR_ROOT:
         score += 8 * np.int64(thread.near_root[U(ply), U(move) & U(0x3FFF)]) // (1 + ply)
     return score

@@ -4,11 +4,16 @@ An entry is two words: the key xor the data, and the data. If two threads write 
 and the entry counts as empty (Hyatt, Mann 2002).
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
 
 from yomi.native.bits import U
-from yomi.native.jit import inlined, kernel
+from yomi.native.jit import inlined, kernel, machine_code
 
 BUCKET = 4  # entries of a cache line: a position may be in any of them
 ENTRY_BYTES = 16
@@ -28,6 +33,26 @@ def make_table(memory: int) -> npt.NDArray[np.uint64]:
 
 # The data, from the lowest bit: move 16, value 16, static value 16, depth 8, bound 2, 1 if on a principal variation,
 # generation 5.
+
+
+@machine_code(lambda address: None)
+def touch(typing_context: Any, address: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        arguments = [pointer, number, number, number]
+        function_type = ir.FunctionType(ir.VoidType(), arguments)
+        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        # To read, and to keep in all caches.
+        builder.call(function, [builder.inttoptr(args[0], pointer), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.none(address), codegen
+
+
+@inlined
+def prefetch(table, key):  # type: ignore[no-untyped-def]
+    """Load the bucket of a key into the processor's cache, without waiting for it."""
+    touch(U(table.ctypes.data) + (key & U(table.shape[0] - 1)) * U(BUCKET * ENTRY_BYTES))
 
 
 @inlined

@@ -14,7 +14,7 @@ from yomi.native.alphabeta.nnue import (
     no_changes,
     static_value,
 )
-from yomi.native.alphabeta.table import make_table
+from yomi.native.alphabeta.table import make_table, prefetch
 from yomi.native.bits import U
 from yomi.native.bound_kernels import load, types_of
 from yomi.native.jit import inlined, kernel
@@ -23,10 +23,12 @@ from yomi.native.shogi.position import (
     MAX_HISTORY,
     MAX_MOVES,
     POSITION_DTYPE,
+    SIDE_BIT,
     copy,
     pass_move,
     play_checked,
 )
+from yomi.native.shogi.tables import HAND_INDEX, HAND_SHIFT, ZOBRIST
 
 PLIES = 128  # maximum positions of a line, with the root
 # Indices in `counters`.
@@ -44,6 +46,7 @@ VALUE_FOUND = 11  # result of the iteration
 WINDOW = 12  # width of the window at the root
 NULL_FROM = 13  # the ply from which null moves are tried again, while one is verified
 TABLE_SUCCESS = 14  # how often the table's move was the best lately
+CHANGES = 15  # how often another root move became the best
 COUNTERS = 16
 
 TRIED = 32  # moves of a node whose statistics are penalised if a later one is better
@@ -51,10 +54,21 @@ SQUARES = 81
 PIECE_SQUARES = 32 * SQUARES
 BEFORE = 6  # frames before that of the root: empty, so that no ply needs a test
 NEAR_ROOT = 5  # plies with statistics of their own
-PAWN_ROWS = 1 << 11  # rows of `with_pawns`: places of pawns, hashed
+PAWN_ROWS = 1 << 13  # rows of `with_pawns`: places of pawns, hashed
 # Limits of the statistics' absolute values.
-CORRECTIONS, CORRECTION_BITS, CORRECTION_LIMIT = 4, 14, 1024
+CORRECTIONS, CORRECTION_BITS, CORRECTION_LIMIT = 4, 16, 1024
 MOVE_LIMIT, FOLLOW_LIMIT, CAPTURE_LIMIT, PAWN_LIMIT = 7183, 30000, 10692, 8192
+
+# Statistics at the start of a game. Most moves fail later: negative values leave more of them out from the beginning.
+FIRST_STATISTICS = {
+    "by_move": 0,
+    "follows": -523,
+    "with_pawns": -1238,
+    "captures": -678,
+    "corrections": 0,
+    "errors": 6,
+}
+FIRST_NEAR_ROOT = 98  # the same for `near_root`, at the start of a search
 
 # One ply of the line that is searched.
 FRAME_DTYPE = np.dtype(
@@ -83,6 +97,10 @@ FRAME_DTYPE = np.dtype(
 )
 
 
+# Statistics that all threads of a search write.
+SHARED = ("follows", "with_pawns", "corrections", "errors")
+
+
 class Thread(NamedTuple):
     """One thread's working memory."""
 
@@ -92,7 +110,7 @@ class Thread(NamedTuple):
     history: Any  # uint64[MAX_HISTORY + 2 * PLIES]: the game, then the line
     moves: Any  # uint16[PLIES, MAX_MOVES]
     scores: Any  # int32[PLIES, MAX_MOVES]: the greatest is tried first
-    stages: Any  # int64[PLIES, 8]: progress of yomi.native.alphabeta.ordering
+    stages: Any  # int64[PLIES, 16]: progress of yomi.native.alphabeta.ordering
     tried: Any  # uint16[PLIES, TRIED]: moves that were searched without being the best
     lines: Any  # uint16[PLIES, PLIES]: best line from each ply; 0 ends it
     by_move: Any  # int16[2 * (1 << 14)]: success of quiet moves by side, origin and target
@@ -112,16 +130,19 @@ class Thread(NamedTuple):
     stop: Any  # int64[1]: 1 asks all threads to end
 
 
-def make_thread(network: NnueNetwork, stop: Any) -> Thread:
-    """Return the working memory of a thread. Threads of one search share `stop` (int64[1])."""
-    return Thread(
+def make_thread(network: NnueNetwork, stop: Any, first: Thread | None = None) -> Thread:
+    """Return the working memory of a thread.
+
+    Threads of one search share `stop` (int64[1]), and some statistics of its `first` thread. They write without locks.
+    """
+    thread = Thread(
         make_scratch(network, PLIES),
         np.zeros(PLIES, POSITION_DTYPE),
         np.zeros(BEFORE + PLIES, FRAME_DTYPE),
         np.zeros(MAX_HISTORY + 2 * PLIES, np.uint64),
         np.zeros((PLIES, MAX_MOVES), np.uint16),
         np.zeros((PLIES, MAX_MOVES), np.int32),
-        np.zeros((PLIES, 8), np.int64),
+        np.zeros((PLIES, 16), np.int64),
         np.zeros((PLIES, TRIED), np.uint16),
         np.zeros((PLIES, PLIES), np.uint16),
         np.zeros(2 << 14, np.int16),
@@ -140,6 +161,7 @@ def make_thread(network: NnueNetwork, stop: Any) -> Thread:
         np.zeros(COUNTERS, np.int64),
         stop,
     )
+    return thread if first is None else thread._replace(**{name: getattr(first, name) for name in SHARED})
 
 
 def _example() -> NnueNetwork:
@@ -155,6 +177,32 @@ EXAMPLE = _example()  # a network of the types that kernels take, with one row
 ARGUMENTS = types_of(EXAMPLE, make_thread(EXAMPLE, np.zeros(1, np.int64)), make_table(0))
 
 
+@inlined
+def key_after(pos, move):  # type: ignore[no-untyped-def]
+    """Return the key of the position after a legal move, without playing it."""
+    us = U(pos.side_to_move) - U(1)
+    to = U(move) & U(127)
+    origin = (U(move) >> U(7)) & U(127)
+    key, hands = pos.board_key, pos.hands
+    if origin >= U(FIRST_DROP):
+        kind = origin - U(FIRST_DROP - 1)
+        code = kind | (us << U(4))
+        hands -= U(1) << U(HAND_SHIFT[us * U(7) + U(HAND_INDEX[kind])])
+    else:
+        code = U(pos.board[origin])
+        key ^= ZOBRIST[code * U(SQUARES) + origin]
+        code += (U(move) >> U(14)) << U(3)
+        captured = U(pos.board[to])
+        if captured != U(0):
+            key ^= ZOBRIST[captured * U(SQUARES) + to]
+            hands += U(1) << U(HAND_SHIFT[us * U(7) + U(HAND_INDEX[captured & U(15)])])
+    if us == U(0):
+        hands |= U(SIDE_BIT)
+    mixed = (hands + U(1)) * U(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> U(29))) * U(0xBF58476D1CE4E5B9)
+    return key ^ ZOBRIST[code * U(SQUARES) + to] ^ mixed ^ (mixed >> U(32))
+
+
 @kernel
 def static_at(address, ply):  # type: ignore[no-untyped-def]
     network, thread, _ = load(address, ARGUMENTS)
@@ -164,8 +212,9 @@ def static_at(address, ply):  # type: ignore[no-untyped-def]
 @kernel
 def play_at(address, ply, move, check):  # type: ignore[no-untyped-def]
     """Play a move of the position at a ply, which counts as a node. `check`: whether it gives check."""
-    network, thread, _ = load(address, ARGUMENTS)
+    network, thread, table = load(address, ARGUMENTS)
     thread.counters[U(NODES)] += 1
+    prefetch(table, key_after(thread.positions[U(ply)], move))
     pos, after = thread.positions[U(ply)], thread.positions[U(ply + 1)]
     copy(after, pos)
     play_checked(after, thread.history, move, check)
@@ -185,7 +234,6 @@ def play_at(address, ply, move, check):  # type: ignore[no-untyped-def]
 @kernel
 def pass_at(address, ply):  # type: ignore[no-untyped-def]
     _, thread, _ = load(address, ARGUMENTS)
-    thread.counters[U(NODES)] += 1
     no_changes(thread.network.changes, ply + 1)
     thread.network.is_summed[U(ply + 1), U(0)] = 0
     thread.network.is_summed[U(ply + 1), U(1)] = 0

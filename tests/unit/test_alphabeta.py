@@ -19,8 +19,9 @@ from yomi.engine.shogi.players.mate import MateSearch
 from yomi.native.alphabeta.correction import UNIT as CORRECTION_UNIT
 from yomi.native.alphabeta.correction import correction, learn_correction
 from yomi.native.alphabeta.nnue import NnueNetwork, begin, make_inputs, make_scratch, network_of
+from yomi.native.alphabeta.node import MATE
 from yomi.native.alphabeta.ordering import after_table_move, begin_moves, next_move, skip_quiets
-from yomi.native.alphabeta.statistics import quiet_score, reward_quiet
+from yomi.native.alphabeta.statistics import follow_rows, quiet_score, reward_quiet
 from yomi.native.alphabeta.table import EXACT, LOWER, NO_VALUE, lookup, make_table, store
 from yomi.native.alphabeta.thread import (
     ARGUMENTS,
@@ -29,6 +30,8 @@ from yomi.native.alphabeta.thread import (
     FOLLOW_LIMIT,
     IS_STOPPED,
     MOVE_LIMIT,
+    SHARED,
+    key_after,
     make_thread,
     static_at,
 )
@@ -116,6 +119,21 @@ def test_exchanges_are_those_of_the_twin() -> None:
             assert not gains(game.position, move, worth + 1), (sfen, format_usi(move), worth)
 
 
+@kernel
+def key_of(pos, move):  # type: ignore[no-untyped-def]
+    return key_after(pos, move)
+
+
+def test_keys_are_known_before_a_move() -> None:
+    moves = np.zeros(MAX_MOVES, np.uint16)
+    for board in list(walk(70, 120))[::10]:
+        game = ShogiGame(board.sfen())
+        for move in map(int, moves[: generate(game.position, moves)]):
+            after = game.copy()
+            after.play(move)
+            assert key_of(game.position, move) == after.position["key"]
+
+
 # -- the order of moves ------------------------------------------------------------------------------------------------
 
 
@@ -123,12 +141,12 @@ def test_exchanges_are_those_of_the_twin() -> None:
 def order_moves_again(address, table_move):  # type: ignore[no-untyped-def]
     """The same as `order_moves`, with searches of the same position after the table's move."""
     _, thread, _ = load(address, ARGUMENTS)
-    begin_moves(address, 0, table_move, 0)
+    begin_moves(address, 0, table_move, 0, 5)
     thread.scores[U(1), U(0)] = next_move(address, 0)
-    begin_moves(address, 0, table_move, 1)
+    begin_moves(address, 0, table_move, 1, 0)
     next_move(address, 0)
     skip_quiets(address, 0)
-    after_table_move(address, 0, table_move)
+    after_table_move(address, 0, table_move, 5)
     count = U(1)
     while True:
         move = next_move(address, 0)
@@ -142,7 +160,7 @@ def order_moves_again(address, table_move):  # type: ignore[no-untyped-def]
 def order_moves(address, table_move):  # type: ignore[no-untyped-def]
     """Write the moves of ply 0 into the line of ply 1, in the order of the search."""
     _, thread, _ = load(address, ARGUMENTS)
-    begin_moves(address, 0, table_move, 0)
+    begin_moves(address, 0, table_move, 0, 5)
     count = U(0)
     while True:
         move = next_move(address, 0)
@@ -267,6 +285,18 @@ def test_mates_are_those_of_the_mate_search(network: NnueNetwork) -> None:
                 answer = solver.solve(game.position, max_ply=report.moves[0].mate or 0, nodes=2_000_000)
                 assert answer.moves, board.sfen()
     assert claimed >= 10
+
+
+def test_a_mate_in_one_is_stored(network: NnueNetwork) -> None:
+    search = search_of(network)
+    game = ShogiGame(MATE_IN_THREE)
+    report = searched(search, game.sfen(), 3000)
+    for move in report.moves[0].pv[:2]:
+        game.play(move)
+    move, value, _, _, bound, _ = read(search._table, game.position["key"])
+    assert value == MATE - 1
+    assert bound & LOWER
+    assert move in game.legal_moves()
 
 
 def test_a_limited_search_repeats_itself(network: NnueNetwork) -> None:
@@ -462,6 +492,27 @@ def test_two_threads_end_together(network: NnueNetwork) -> None:
     assert search.report().moves[0].move in ShogiGame().legal_moves()
 
 
+def test_threads_vote_for_the_best_move(network: NnueNetwork) -> None:
+    search = search_of(network, workers=3)
+    searched(search, HANGING, 300)
+
+    def best(*found: tuple[int, int, int]) -> int:
+        for worker, (move, value, depth) in zip(search._workers, found, strict=True):
+            worker.found, worker.depth = (_Line(value, 1, (move,)),), depth
+        return search.report().moves[0].move
+
+    assert best((1, 50, 10), (2, 40, 10), (2, 45, 10)) == 2
+    assert best((1, 50, 30), (2, 40, 10), (2, 45, 10)) == 1
+    assert best((1, 50, 30), (1, 40, 10), (2, MATE - 5, 10)) == 2
+    assert best((1, 50, 30), (2, MATE - 7, 30), (3, MATE - 5, 10)) == 3
+
+
+def test_threads_share_statistics(network: NnueNetwork) -> None:
+    first, second = (worker._data for worker in search_of(network, workers=2)._workers)
+    assert all(np.shares_memory(getattr(first, name), getattr(second, name)) for name in SHARED)
+    assert not np.shares_memory(first.captures, second.captures)
+
+
 def test_values_after_a_search_are_those_computed_afresh(network: NnueNetwork) -> None:
     search = search_of(network)
     searched(search, next(walk(12, 1)).sfen(), 3000)
@@ -501,7 +552,7 @@ def reward_row(address, bonus):  # type: ignore[no-untyped-def]
     _, thread, _ = load(address, ARGUMENTS)
     move = np.int64(thread.root_moves[U(0)])
     reward_quiet(thread, 0, move, bonus)
-    thread.scores[U(0), U(0)] = quiet_score(thread, thread.positions[U(0)], 0, move)
+    thread.scores[U(0), U(0)] = quiet_score(thread, thread.positions[U(0)], 0, follow_rows(thread, 0), move)
 
 
 def test_statistics_follow_rewards_and_stay_bounded(network: NnueNetwork) -> None:
