@@ -396,7 +396,7 @@ def _add_levels(add: Add, game: Game[Any, Any], first: str) -> None:
         help="play each against the one below (2 3 4 5)",
     )
     levels.add_argument("--out", metavar="FILE", type=Path, help="add the games to this table (none: only print)")
-    add_options(levels, game, leave_out=BY_LEVEL)
+    add_options(levels, game, leave_out=[name for name in BY_LEVEL if name not in ("seconds", "playouts")])
 
 
 def _levels(levels: Any, args: argparse.Namespace) -> Rows:

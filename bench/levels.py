@@ -81,7 +81,7 @@ def play_pairing(game: Game[Any, Any], options: Options, level: int, games: int,
     with contextlib.ExitStack() as stack:
         players: list[Player[Any]] = []
         for number, own in enumerate((level, level - 1)):
-            others = {"memory": MEMORY, "seed": seed + number, "max_moves": SHOGI_MOVES}
+            others = {"memory": MEMORY, "seed": seed + number, "max_moves": SHOGI_MOVES, "workers": 1}
             player = game.make_player(options.with_values({**level_settings(game, own, options), **others}))
             players.append(stack.enter_context(contextlib.closing(player)))
         for number in range(games):

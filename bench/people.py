@@ -67,6 +67,7 @@ def run(
     Raises:
         RecordsError: a file cannot be read, or a group has too few positions.
     """
+    options = options.with_values({"visits": visits})  # which ask for a tree
     settings = {**level_settings(game, 1, options), "visits": visits, "memory": MEMORY}
     player: Player[Any] = game.make_player(options.with_values(settings))
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from yomi.settings import did_you_mean
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
+
+NNUE_FILE = "nn.bin"  # in the folder EvalDir of YaneuraOu and engines like it
 
 
 def has_network(options: Options) -> bool:
@@ -29,51 +32,49 @@ def network_file(options: Options, game: str) -> str | None:
 
 
 def alpha_beta_file(options: Options, game: str) -> str | None:
-    """Return the bundled evaluation with which a player searches by alpha-beta, or None for a tree.
+    """Return the NNUE evaluation with which a player searches by alpha-beta, or None for a tree.
 
-    If no network is named, it needs a processor and limits of time: a tree plays better with a few hundred visits than
-    alpha-beta with a few hundred nodes.
+    Without a named network, alpha-beta is the strongest search on a processor. A limit of `visits` asks for a tree:
+    only a tree has visits. Alpha-beta counts nodes, which `playouts` limits.
     """
-    if game not in FOR_ALPHA_BETA or options.evaluator != "auto":
+    if game not in FOR_ALPHA_BETA or not has_network(options) or options.search_engine not in ("auto", "alphabeta"):
         return None
-    evaluation = str(Path(default_network(game)).parent / FOR_ALPHA_BETA[game])
     if options.net is not None:
-        return evaluation if named_file(options.net, game, options) == evaluation else None
-    if options.search_engine != "auto":
-        return evaluation if options.search_engine == "alphabeta" else None
-    is_counted = options.visits is not None or options.playouts is not None
-    return evaluation if not is_counted and _is_for_own_kernels(options) else None
+        named = named_file(options.net, game, options)
+        return named if _is_nnue(named) else None
+    is_best = options.evaluator == "auto" and options.visits is None and _is_for_own_kernels(options)
+    if options.search_engine == "auto" and not is_best:
+        return None
+    return str(Path(default_network(game)).parent / FOR_ALPHA_BETA[game])
 
 
-def ask_for_tree(options: Options, game: str) -> None:
-    """Name the default network, so that a player searches a tree, which values many moves and not only the best."""
-    is_open = options.net is None and options.search_engine == "auto"
-    if game in FOR_ALPHA_BETA and is_open and has_network(options):
-        options.net = FAST
+def limit_for_review(options: Options, game: str, nodes: int) -> None:
+    """Let a player search by alpha-beta if it would without a limit of visits: `nodes`, if no other limit is set."""
+    if alpha_beta_file(options.with_values({"visits": None}), game) is not None:
+        options.visits = None
+        if all(limit is None for limit in (options.playouts, options.seconds, options.depth)):
+            options.playouts = nodes
 
 
-def ask_for_alpha_beta(options: Options, game: str, nodes: int) -> bool:
-    """Name the bundled evaluation if a player with limits of time would use it; return whether it is used.
+def _is_nnue(path: str) -> bool:
+    from yomi.nets.nnue import looks_like_nnue  # imports numpy, which the first answer does not wait for
 
-    Without a limit of time a search ends after `nodes`.
-    """
-    evaluation = alpha_beta_file(options.with_values({"visits": None, "playouts": None}), game)
-    if evaluation is None:
-        return False
-    options.net = evaluation
-    options.visits = None if options.seconds is not None or options.depth is not None else nodes
-    return True
+    with contextlib.suppress(OSError), open(path, "rb") as stream:
+        return looks_like_nnue(stream.read(16))
+    return False
 
 
 def named_file(name: str, game: str | None, options: Options | None = None) -> str:
     """Return the file of a network that the user names by file or as a bundled network such as `yomi-go-b6c96` or
     `fast`.
 
-    A file in the current folder takes precedence. Other names are returned unchanged. Without a game the name `fast` is
-    unknown; without options the network is for a processor.
+    A file, or a folder with an nn.bin, takes precedence. Other names are returned unchanged. Without a game the name
+    `fast` is unknown; without options the network is for a processor.
     """
     if Path(name).is_file():
         return name
+    if Path(name, NNUE_FILE).is_file():
+        return str(Path(name, NNUE_FILE))
     if name == FAST and game is not None and game in MODELS:
         return str(fast_network(game, on_processor=options is None or _is_for_own_kernels(options)))
     network = bundled(name)

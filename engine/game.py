@@ -97,8 +97,9 @@ class Game(abc.ABC, Generic[G, P]):
     networks: str  # file types of its networks, for errors
     default_evaluator: str  # without a network, as a value of the option `evaluator`
     score: Score
-    # Visits, people_prior and people_loss of each level with a network. Empty: levels are as without a network.
-    people_levels: tuple[tuple[int, float, float], ...] = ()
+    # Levels with a network: level, visits, people_prior, people_loss. Empty: levels are as without a network.
+    people_levels: tuple[tuple[float, ...], ...] = ()
+    people_levels_of_nodes: tuple[tuple[float, ...], ...] = ()  # with an alpha-beta search: nodes instead of visits
     suffixes: tuple[str, ...]  # of records that can be reviewed
     rated_suffixes: tuple[str, ...] = ()  # of records whose results are rated; the first stands for all
     save_suffixes: tuple[str, ...]  # of games saved in the terminal; the first is the default
@@ -132,7 +133,7 @@ class Game(abc.ABC, Generic[G, P]):
         """Return the game with its board: Go 9x9, shogi."""
         return self.title
 
-    def level_options(self, level: int, *, has_network: bool) -> Mapping[str, Value]:
+    def level_options(self, level: int, options: Options) -> Mapping[str, Value]:
         """Return the options of a level of strength that differ from other games. See yomi.engine.levels."""
         return {}
 
@@ -171,6 +172,8 @@ class Game(abc.ABC, Generic[G, P]):
             everything = learning or not (on_processor and self._needs_first_kernels(options))
             alpha_beta = alpha_beta_file(options, self.name) is not None
             self.compile(say, everything=everything, learning=learning, alpha_beta=alpha_beta)
+            if alpha_beta and options.people_prior > 0.0:  # the policy beside it comes from a tree
+                self.compile(say, everything=False)
         except CompileError as error:
             raise LoadingError(str(error)) from None
 

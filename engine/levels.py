@@ -7,55 +7,83 @@ it considers odd moves and misreads them, as beginners do.
 
 from __future__ import annotations
 
+import contextlib
+import json
+import logging
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.default_network import has_network, network_file
+from yomi.engine.default_network import alpha_beta_file, has_network, network_file
 from yomi.engine.options import TABLE as OPTIONS
 from yomi.engine.options import OptionError, Options
 from yomi.language import tr
+from yomi.nets.files import write_atomically
 from yomi.nets.models import network_of_levels
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.options import Value
 
-COUNT = 10
+COUNT = 20  # the last level is full strength
 FULL = 0  # full strength: no level
+AUTO = -1  # the level follows the player
+START, RUN = 5, 3  # the first level of auto, and the games in a row that change it
 TABLE = "levels.json"
 
-Settings = dict[str, "Value"]
+_log = logging.getLogger("yomi.player")
 
-_WITHOUT_NETWORK = (
-    # visits, temperature, noise
-    (4, 1.0, 0.6), (6, 1.0, 0.4), (10, 1.0, 0.25), (20, 0.8, 0.12), (50, 0.6, 0.05), (120, 0.5, 0.0), (320, 0.4, 0.0),
-    (800, 0.3, 0.0), (2000, 0.2, 0.0), (6000, 0.1, 0.0),
+Settings = dict[str, "Value"]
+Rows = tuple[tuple[float, ...], ...]  # level, count of the search, and further numbers; see `between`
+
+WITHOUT_NETWORK: Rows = (
+    # level, visits, temperature, noise
+    (1, 4, 1.0, 0.6), (3, 6, 1.0, 0.4), (5, 10, 1.0, 0.25), (7, 20, 0.8, 0.12), (9, 50, 0.6, 0.05), (11, 120, 0.5, 0.0),
+    (13, 320, 0.4, 0.0), (15, 800, 0.3, 0.0), (17, 2000, 0.2, 0.0), (19, 6000, 0.1, 0.0),
 )  # fmt: skip
+
+
+def between(rows: Rows, level: int) -> tuple[int, list[float]]:
+    """Return the count and the further numbers of a level from rows for some levels.
+
+    Between two rows the count grows geometrically, and the other numbers linearly.
+    """
+    above = next(index for index, row in enumerate(rows) if row[0] >= level)
+    low, high = rows[max(above - 1, 0)], rows[above]
+    share = 1.0 if low is high else (level - low[0]) / (high[0] - low[0])
+    numbers = [round(first + share * (last - first), 3) for first, last in zip(low[2:], high[2:], strict=True)]
+    return round(low[1] * (high[1] / low[1]) ** share), numbers
 
 
 def level_settings(game: Game[Any, Any], level: int, options: Options) -> Settings:
     """Return the options that a level from 1 (weakest) to COUNT sets. `options` name evaluator and network."""
+    if level == COUNT:
+        return {}
     network = has_network(options)
-    own = network_of_levels(game.name) if network and options.net is None else None
-    if network and game.people_levels:
-        visits, prior, loss = game.people_levels[level - 1]
+    is_alpha_beta = alpha_beta_file(options, game.name) is not None
+    rows = game.people_levels_of_nodes if is_alpha_beta else game.people_levels
+    settings: Settings = dict(game.level_options(level, options))
+    if network and rows:
+        count, (settings["people_prior"], settings["people_loss"]) = between(rows, level)
         temperature = noise = 0.0
     else:
-        visits, temperature, noise = _WITHOUT_NETWORK[level - 1]
-        prior = loss = 0.0
+        count, (temperature, noise) = between(WITHOUT_NETWORK, level)
+    if is_alpha_beta:
+        return {"playouts": count, **settings}
+    own = network_of_levels(game.name) if network and options.net is None else None
     return {
         **({} if own is None else {"net": str(own)}),
         "workers": 1,
         "use_lcb": False,
-        "visits": visits,
+        "visits": count,
         "temperature": temperature,
         "temperature_moves": 0,
         "root_noise": noise,
-        "people_prior": prior,
-        "people_loss": loss,
-        **game.level_options(level, has_network=network),
+        "people_prior": 0.0,
+        "people_loss": 0.0,
+        **settings,
     }
 
 
@@ -74,9 +102,23 @@ class LevelSwitch:
         """Apply the level of the options, which the player shares. The options `named` keep their values."""
         self.options = options
         self._game = game
+        self.follower = Follower(game.name)
         self._named = frozenset(named)
         self._own: Settings = {}
         self._cover()
+
+    @property
+    def level(self) -> int:
+        """The current level; FULL without one."""
+        return self.follower.level if self.options.level == AUTO else self.options.level
+
+    def note_result(self, won: bool) -> str | None:
+        """Note whether the player's opponent won a game. Return a text if the level auto changes."""
+        if self.options.level != AUTO or not self.follower.note(won):
+            return None
+        self._uncover()
+        self._cover()
+        return describe_level(self._game, self.options, self.level)
 
     def own(self, name: str) -> Value:
         """Return the value of an option at full strength."""
@@ -113,8 +155,8 @@ class LevelSwitch:
             setattr(self.options, name, getattr(options, name))
 
     def _cover(self) -> None:
-        if self.options.level != FULL:
-            for name, value in level_settings(self._game, self.options.level, self.options).items():
+        if self.level != FULL:
+            for name, value in level_settings(self._game, self.level, self.options).items():
                 if name not in self._named:
                     self._own[name] = self.options.get(name)
                     self.options.set(name, value)
@@ -125,9 +167,47 @@ class LevelSwitch:
         self._own.clear()
 
 
+class Follower:
+    """The level auto of a game: up after RUN wins of the opponent in a row, down after RUN losses.
+
+    It is stored in the user's folder of states, so that it continues with the next game and the next start.
+    """
+
+    def __init__(self, game: str) -> None:
+        self._game = game
+        self.level, self._run = START, 0  # `_run`: wins of the opponent in a row; negative: losses
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            level, run = json.loads(_state_file().read_text(encoding="utf-8"))[game]
+            self.level, self._run = min(max(int(level), 1), COUNT), int(run)
+
+    def note(self, won: bool) -> bool:
+        """Note whether the opponent won a game, and return whether the level changes."""
+        self._run = max(self._run, 0) + 1 if won else min(self._run, 0) - 1
+        before = self.level
+        if abs(self._run) >= RUN:
+            self.level, self._run = min(max(before + (1 if won else -1), 1), COUNT), 0
+        self._store()
+        return self.level != before
+
+    def _store(self) -> None:
+        path, known = _state_file(), {}
+        with contextlib.suppress(OSError, ValueError):
+            known = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps({**known, self._game: [self.level, self._run]}).encode())
+        except OSError as error:
+            _log.warning("%s cannot be written: %s; the level lasts until the engine ends", path, error.strerror)
+
+
+def _state_file() -> Path:
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".local" / "state") / "yomi" / "levels.json"
+
+
 def subject_of(game: Game[Any, Any], options: Options) -> str:
     """Return a name for the conditions of a measured level: the game, the board size and the network's file name."""
-    net = network_file(options, game.name)
+    net = alpha_beta_file(options, game.name) or network_file(options, game.name)
     return f"{game.board_name(options).lower()}, {'no network' if net is None else Path(net).name}"
 
 
@@ -142,8 +222,7 @@ class Rating:
 
 
 def read_ratings() -> dict[str, dict[int, Rating]]:
-    import json  # not above, as resources: every start of an engine would wait for them
-    from importlib import resources
+    from importlib import resources  # not above: every start of an engine would wait for it
 
     source = resources.files("yomi.engine") / TABLE
     data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
@@ -155,6 +234,8 @@ def read_ratings() -> dict[str, dict[int, Rating]]:
 
 def describe_level(game: Game[Any, Any], options: Options, level: int) -> str:
     """Return a level's number and its Elo, if measured, as text."""
+    if level == COUNT:
+        return tr("level {level} of {count}: full strength", level=level, count=COUNT)
     subject = subject_of(game, options)
     known = read_ratings().get(subject, {}).get(level)
     if known is None:

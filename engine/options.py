@@ -80,7 +80,7 @@ class SearchOptions:
     workers: int | None = number(
         None, 1, 256, "set the number of search threads on one tree", SEARCH, live=False, unset="one per core",
         more="On a processor one per core is also the maximum.",
-        katago="numSearchThreads", usi=Usi("UCT_Threads", "Threads"),
+        katago="numSearchThreads", usi=Usi("Threads", "UCT_Threads"),
     )
     batches_in_flight: int | None = number(
         None, 1, 64, "set how many batches each search thread keeps waiting for evaluation", SEARCH, live=False,
@@ -222,8 +222,9 @@ class Options(SearchOptions):
         None, "play with this network: a file, or a name of `yomi net list`", NETWORK, kind="file", live=False,
         unset="the bundled network for the device",
         more="Files: KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, an NNUE evaluation (nn.bin), yomi's own .onnx or"
-        " .safetensors. The name `fast` is the smallest bundled network. A file takes precedence over a name.",
-        usi=Usi("DNN_Model"),
+        " .safetensors, or a folder with an nn.bin. The name `fast` is the smallest bundled network. A file takes"
+        " precedence over a name.",
+        usi=Usi("DNN_Model", "EvalDir"),
     )
     value_net: str | None = option(
         None, "take values from this second network, and moves from --net", NETWORK, kind="file", live=False,
@@ -244,8 +245,9 @@ class Options(SearchOptions):
     search_engine: str = option(
         "auto", "choose the search: auto, tree, alphabeta, or a class in a file", SEARCH, kind="own", live=False,
         read=_check_search, word="NAME", games=SHOGI,
-        more="auto: alpha-beta with an NNUE evaluation, otherwise a tree. FILE.py:NAME is a subclass of PositionSearch,"
-        " see SEARCH.md.",
+        more="auto: alpha-beta on a processor, unless `visits` or a network with a policy asks for a tree. FILE.py:NAME"
+        " is a subclass of PositionSearch, see SEARCH.md.",
+        usi=Usi("Search_Engine"),
     )
     fv_scale: int = number(
         24, 1, 128, "divide the output of an NNUE evaluation by this number", NETWORK, live=False,
@@ -287,11 +289,13 @@ class Options(SearchOptions):
         " agree.",
     )
     visits: int | None = number(
-        None, 1, 10**12, "limit the visits for a move", LIMITS, more="Visits of the root from earlier searches count.",
+        None, 1, 10**12, "limit the visits for a move", LIMITS,
+        more="Visits of the root from earlier searches count. Shogi: only a tree has visits, so this asks for a tree"
+        " search; `playouts` limits the nodes of alpha-beta.",
         katago="maxVisits", usi=Usi("UCT_NodeLimit"),
     )
     playouts: int | None = number(
-        None, 1, 10**12, "limit the playouts for a move", LIMITS, katago="maxPlayouts",
+        None, 1, 10**12, "limit the playouts for a move; in alpha-beta search, the nodes", LIMITS, katago="maxPlayouts",
         usi=Usi("NodesLimit", "Const_Playout"),
     )
     depth: int | None = number(
@@ -310,6 +314,10 @@ class Options(SearchOptions):
     byoyomi_margin: float = number(
         0.0, 0, 60, "reserve this further time for each move in byo-yomi", LIMITS, unit="s", games=SHOGI,
         usi=Usi("ByoyomiMargin", "Byoyomi_Margin", scale=1000),
+    )
+    min_seconds: float = number(
+        0.0, 0, 100, "spend at least this time on a move if the clock allows it", LIMITS, unit="s", games=SHOGI,
+        usi=Usi("MinimumThinkingTime", scale=1000),
     )
     batch_size: int | None = number(
         None, 1, 4096, "set the number of positions in a batch", SEARCH, live=False, unset="suits the device",
@@ -379,10 +387,10 @@ class Options(SearchOptions):
         katago="resignConsecTurns",
     )
     level: int = number(
-        0, 0, 10, "set the strength, from 1 (beginner) to 10; 0: full strength", PLAY,
-        more="A level sets network, visits and the model of people (LEVELS.md), unless the command line or the file of"
-        " `--config` sets them.",
-        usi=Usi("Level"), words={"max": 0, "off": 0},
+        0, -1, 20, "set the strength, from 1 (beginner) to 20 (full), or auto; 0: no level", PLAY,
+        more="A level limits the search and draws moves by the model of people (LEVELS.md). Options of the command line"
+        " or the file of `--config` stay. auto: up after three wins of the opponent in a row, down after three losses.",
+        usi=Usi("Level"), words={"max": 0, "off": 0, "auto": -1},
     )
     temperature: float = number(
         0.0, 0, 10, "draw among the visited moves at this temperature; 0: play the best", PLAY,

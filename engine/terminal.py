@@ -120,6 +120,10 @@ class TerminalGame(abc.ABC, Generic[G]):
     @abc.abstractmethod
     def resigned(self) -> str: ...
 
+    @abc.abstractmethod
+    def winner(self, result: str) -> int | None:
+        """Return the color that has won the game with this result, or None."""
+
     def in_words(self, result: str) -> str:
         """Return a result as a sentence."""
         return result
@@ -137,14 +141,18 @@ class TerminalGame(abc.ABC, Generic[G]):
         """Write the game to a file. `names` are Black's and White's."""
 
     def search(
-        self, game: G | None = None, seconds: float | None = None, allow: Collection[int] | None = None
+        self,
+        game: G | None = None,
+        seconds: float | None = None,
+        allow: Collection[int] | None = None,
+        **changes: Value,
     ) -> Decision:
-        """Search a position (None: the current one) for a hint, a score or a warning.
+        """Search a position (None: the current one) for a hint, a score or a warning, with changed options.
 
         With options of advice the tree is dropped afterwards, so that a level does not profit from the search.
         """
         limits = {} if seconds is None else {"visits": None, "playouts": None, "seconds": seconds}
-        options = self.player.options.with_values({**self._advice, **self.for_advice, **limits})
+        options = self.player.options.with_values({**self._advice, **self.for_advice, **limits, **changes})
         hide_history = options.ignore_pre_root_history
         try:
             return self.player.decide(Request(game or self.game, options, allow=allow, hide_history=hide_history))

@@ -242,6 +242,8 @@ class Setting:
         word = text.strip()
         if self.kind in ("file", "text"):
             return self.parse("none" if word in ("", EMPTY) else word)  # type: ignore[no-any-return]
+        if self.kind == "own":
+            return self.parse(word)  # type: ignore[no-any-return]
         if self.kind in ("choice", "flag"):
             names = [name.lower() for name in usi.choices]
             if word.lower() in names:
@@ -271,7 +273,7 @@ class Setting:
             return EMPTY if value is None else str(value)
         if self.kind == "choice" and usi.choices:
             return usi.choices[self.choices.index(str(value))]
-        if self.kind in ("choice", "flag"):
+        if self.kind in ("choice", "flag", "own"):
             return self.format(value)
         return str(NO_NUMBER if value is None else self._scaled(float(value)))
 

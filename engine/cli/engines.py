@@ -41,7 +41,7 @@ GTP_EPILOG = """\
 examples:
   yomi gtp --net b6c96.bin.gz --seconds 5
   yomi gtp --net b18.bin.gz --visits 800 --ponder --rules chinese
-  yomi gtp --level 3                                   at a level of strength, from 1 to 10
+  yomi gtp --level 3                                   at a level of strength, from 1 to 20
   yomi gtp --evaluator rollouts --memory 256M          without a network
   yomi gtp --config yomi.toml --log-file yomi.log --log-level debug
 
@@ -54,7 +54,7 @@ examples:
   yomi usi --evaluator material                        without a network: material, exchanges and the safety of kings
   yomi usi --net model.onnx
   yomi usi --net model.onnx --playouts 800 --multipv 3
-  yomi usi --level 3                                   at a level of strength, from 1 to 10; also the option Level
+  yomi usi --level 3                                   at a level of strength, from 1 to 20; also the option Level
   yomi usi --config yomi.toml --log-file yomi.log --log-level debug
 
 In ShogiGUI or ShogiHome register the program `yomi-usi`, which runs `yomi usi`. Set the network (DNN_Model) and

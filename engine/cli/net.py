@@ -116,12 +116,12 @@ def list_networks() -> None:
 
 
 def default_uses(network: Bundled) -> str:
-    alpha_beta = FOR_ALPHA_BETA.get(network.game)
+    alpha_beta, tree = FOR_ALPHA_BETA.get(network.game), default_network(network.game, on_processor=True)
     here = (
-        ("on processors, if time limits a move, and in reviews", alpha_beta),
-        (f"on processors{' otherwise' if alpha_beta else ''}", default_network(network.game, on_processor=True).name),
+        ("on processors", alpha_beta),
+        (f"on processors{', as a tree or policy' if alpha_beta else ''}", tree.name),
         ("on GPUs", default_network(network.game).name),
-        ("at levels 1 to 10", FOR_LEVELS.get(network.game)),
+        ("at levels 1 to 19", FOR_LEVELS.get(network.game)),
     )
     return ", ".join(place for place, file in here if file == network.file)
 

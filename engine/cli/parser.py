@@ -25,7 +25,7 @@ FOREIGN_FLAGS = {
     "-override-config": "only yomi analysis reads KataGo's -override-config: use flags such as --visits 500",
     "-override-version": "remove KataGo's -override-version",
     "--value-net": "only Go uses --value-net: search an NNUE evaluation (nn.bin) with --net FILE",
-    "--level": "yomi play, gtp and usi have levels of strength: yomi play GAME --level 1 to 10",
+    "--level": "yomi play, gtp and usi have levels of strength: yomi play GAME --level 1 to 20",
 }
 
 FILE_FOR_A_PROTOCOL = (

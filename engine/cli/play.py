@@ -15,7 +15,7 @@ from yomi.engine.cli.games import add_games, ending_fault
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.color import BLACK, DRAW, WHITE
-from yomi.engine.levels import FULL, describe_level, level_settings
+from yomi.engine.levels import AUTO, COUNT, FULL, Follower, describe_level, level_settings
 from yomi.engine.options import TABLE, Options
 from yomi.engine.registry import GAMES
 from yomi.engine.screen import is_interactive
@@ -41,7 +41,7 @@ examples:
 
 COLORS = {"black": BLACK, "white": WHITE, "none": None}
 
-AUTO = "auto"  # Value of --save: a name made from date and time
+DATED = "auto"  # Value of --save: a name made from date and time
 ADVICE_SECONDS = 1.0
 NOT_SAVED = 2  # exit status
 
@@ -52,7 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument("--color", choices=list(COLORS), help=text)
         default = "the resumed file, or a name made from date and time"
         text = f"save the game, move by move; ending: {' '.join(game.save_suffixes)} (default: {default})"
-        child.add_argument("--save", metavar="FILE", default=AUTO, help=text)
+        child.add_argument("--save", metavar="FILE", default=DATED, help=text)
         child.add_argument("--resume", metavar="FILE", help="continue a saved game")
         child.add_argument("--no-save", dest="save", action="store_const", const=None, help="do not save the game")
         text = "warn before a blunder, and offer the move back (default: at a terminal)"
@@ -64,7 +64,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options, str]:
     """Return the options with the level's settings, and a line that describes the level ("" at full strength)."""
     options = collect(args, game)
-    level = options.level
+    level = Follower(game.name).level if options.level == AUTO else options.level
     if level == FULL:
         return options, ""
     settings = level_settings(game, level, options)
@@ -74,19 +74,26 @@ def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options,
     return options, tr("{level}, changed by {names}", level=text, names=", ".join(changed)) if changed else text
 
 
-def advice_settings(level: int, game: Game[Any, Any]) -> dict[str, Value]:
+def advice_settings(game: Game[Any, Any], options: Options) -> dict[str, Value]:
     """Return full-strength options for hints and scores if the engine plays at a level."""
-    if level == FULL:
+    if options.level in (FULL, COUNT):
         return {}
-    settings = level_settings(game, level, Options.for_game(game.name))
+    settings = level_settings(game, 1, options)  # all levels have the same names
     defaults = {name: TABLE[name].default_for(game.name) for name in settings if TABLE[name].live}
     return defaults | {"visits": None, "seconds": ADVICE_SECONDS}
+
+
+def _follow(game: Game[Any, Any], options: Options, winner: int | None, human: int) -> None:
+    """Note the result for the level auto, and print the next game's level if it changes."""
+    follower = Follower(game.name)
+    if winner is not None and follower.note(winner == human):
+        echo(tr("The next game: {level}", level=describe_level(game, options, follower.level)))
 
 
 def file_to_save(name: str | None, suffixes: Sequence[str], flag: str = "--save") -> str | None:
     if name is None:
         return None
-    if name == AUTO:
+    if name == DATED:
         return time.strftime("yomi-%Y%m%d-%H%M%S") + suffixes[0]
     path = Path(name)
     if path.suffix.lower() not in suffixes:
@@ -104,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     for name in game.flags_fixed_by_record if resumed is not None else ():
         if vars(args).get(name):
             raise CliError(tr("{flag} with --resume: the record sets it, remove one of the two", flag=f"--{name}"))
-    if resumed is not None and args.save == AUTO:
+    if resumed is not None and args.save == DATED:
         save = file_to_save(resumed, game.save_suffixes, "--resume")
     else:
         save = file_to_save(args.save, game.save_suffixes)
@@ -115,8 +122,8 @@ def run(args: argparse.Namespace) -> int:
         begun, names = game.start_play(settings, options), ("", "")
     else:
         begun, names = game.resume_play(resumed, options, vars(args))
-    played = game.terminal(game.load_player(options, say), begun, settings, advice_settings(options.level, game))
-    is_draft = resumed is None and args.save == AUTO
+    played = game.terminal(game.load_player(options, say), begun, settings, advice_settings(game, options))
+    is_draft = resumed is None and args.save == DATED
     color = args.color or ("white" if names == (ENGINE, YOU) else "black")
     in_place = is_interactive()
     warns = in_place if args.warn is None else args.warn
@@ -126,6 +133,8 @@ def run(args: argparse.Namespace) -> int:
                 played, COLORS[color], input, print, save, level, is_draft=is_draft, in_place=in_place, warns=warns
             )
             terminal.run()
+            if options.level == AUTO and terminal.human is not None and terminal.result is not None:
+                _follow(game, options, played.winner(terminal.result), terminal.human)
     finally:
         played.player.close()
     return 0 if terminal.is_kept else NOT_SAVED

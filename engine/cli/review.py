@@ -27,7 +27,7 @@ from yomi.engine.cli.output import echo, plot_check, say, set_up_logs
 from yomi.engine.cli.parser import CliError
 from yomi.engine.clusters.jobs import folder_of
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.default_network import ask_for_alpha_beta
+from yomi.engine.default_network import limit_for_review
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.mistakes import DEFAULT, Thresholds, shown_class
 from yomi.engine.options import NOT_FOR_ANALYSIS
@@ -72,7 +72,7 @@ prints the worst moves of each side, and writes the annotated record as NAME.yom
 best moves and losses as comments, in SGF also variations, marks and the analyses of Sabaki, KaTrain and LizzieYzy. With
 --html it also writes NAME.yomi.html: a page with the board for a browser, and index.yomi.html with links if there are
 several games. Variations of the record are kept, but not reviewed. The default limit is 100 visits a position. In shogi
-on a processor it is 100,000 nodes of alpha-beta, unless --visits, --playouts or another network is given.
+on a processor it is 100,000 nodes of alpha-beta, unless --visits or another network is given.
 
 --quiz makes next-move problems of the mistakes of black, white or both. With --html the page begins with them,
 otherwise the command asks after the review. You enter moves as in yomi play.
@@ -250,8 +250,8 @@ def _finish(args: argparse.Namespace, output: Output) -> None:
 def _options(args: argparse.Namespace, game: Game[Any, Any]) -> Options:
     limit = visits_without_limit(args, DEFAULT_VISITS, game)
     options = collect(args, game, **game.defaults.get(COMMAND, {}), **limit)
-    if not is_given(args, game, "visits", "playouts", "level"):
-        ask_for_alpha_beta(options, game.name, DEFAULT_NODES)
+    if not is_given(args, game, "visits"):
+        limit_for_review(options, game.name, DEFAULT_NODES)
     check_limited(options, game)
     set_up_logs(options)
     return options

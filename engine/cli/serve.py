@@ -24,7 +24,7 @@ examples:
   yomi serve --net fast --port 9000
   yomi serve --host 0.0.0.0
 
-This makes a board for Go and shogi for your browser. Play at ten levels, with or without clocks. Take moves back, ask
+This makes a board for Go and shogi for your browser. Play at 20 levels, with or without clocks. Take moves back, ask
 for hints, be warned before mistakes, or let yomi analyse while you think. It needs the extra `web`:
 pip install ".[web]".
 

@@ -104,6 +104,9 @@ class GoTerminalGame(TerminalGame["GoGame"]):
     def resigned(self) -> str:
         return f"{format_color(opponent(self.game.side_to_move))}+R"
 
+    def winner(self, result: str) -> int | None:
+        return COLORS[result[0].lower()] if "+" in result else None
+
     def in_words(self, result: str) -> str:
         """Return an SGF result with a sentence: "B+R, Black wins by resignation"."""
         if is_japanese():

@@ -24,22 +24,33 @@ UNSEEN = 0.1  # utility that a move without a visit is taken to lose
 MIN_PRIOR = 1e-6  # a quantized prior of 0 is less than this
 
 
-def features(priors: Mapping[int, float], visited: Sequence[MoveReport]) -> npt.NDArray[np.float64]:
+def features(
+    priors: Mapping[int, float], visited: Sequence[MoveReport], *, is_ranked: bool = False
+) -> npt.NDArray[np.float64]:
     """Return the logarithm of the prior and the negative loss of each move of `priors`: [moves, 2].
 
-    `visited`: moves of a search; moves without a visit are ignored.
+    Args:
+        priors: probability of each move.
+        visited: moves of a search; moves without a visit are ignored.
+        is_ranked: whether the visited moves are the best of all moves, as an alpha-beta search ranks them.
     """
     utilities = {move.move: move.utility for move in visited if move.visits}
     best = max(utilities.values(), default=0.0)
-    losses = [best - utilities[move] if move in utilities else UNSEEN for move in priors]
+    unseen = max(UNSEEN, best - min(utilities.values(), default=best)) if is_ranked else UNSEEN
+    losses = [best - utilities[move] if move in utilities else unseen for move in priors]
     return np.stack([np.log(np.maximum(list(priors.values()), MIN_PRIOR)), -np.array(losses)], axis=1)
 
 
 def probabilities(
-    priors: Mapping[int, float], visited: Sequence[MoveReport], prior_weight: float, loss_weight: float
+    priors: Mapping[int, float],
+    visited: Sequence[MoveReport],
+    prior_weight: float,
+    loss_weight: float,
+    *,
+    is_ranked: bool = False,
 ) -> dict[int, float]:
     """Return the probability of each move of `priors`. Arguments: see `features`."""
-    logits = features(priors, visited) @ np.array([prior_weight, loss_weight])
+    logits = features(priors, visited, is_ranked=is_ranked) @ np.array([prior_weight, loss_weight])
     shares = np.exp(logits - logits.max())
     return dict(zip(priors, (shares / shares.sum()).tolist(), strict=True))
 

@@ -20,7 +20,7 @@ from yomi.engine.clock import Budget
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.network import network_in
 from yomi.engine.machine import RESERVE, address_space_left, address_space_limit, limit_text
-from yomi.engine.options import OptionError
+from yomi.engine.options import TABLE, OptionError
 from yomi.engine.players import people
 from yomi.engine.players.request import Adviser, Decision, G, LoadingError, Request, Turn
 from yomi.engine.players.time_management import (
@@ -43,7 +43,7 @@ from yomi.nets.errors import NetworkError
 if TYPE_CHECKING:
     from yomi.engine.clock import Clock
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.options import Options
+    from yomi.engine.options import Options, Value
     from yomi.engine.search.types import SearchSettings
     from yomi.native.spec import GameSpec
 
@@ -69,6 +69,7 @@ class Player(abc.ABC, Generic[G]):
         self._configured: tuple[Options, PositionSearch] | None = None
         self._is_closed = False
         self._adviser = Adviser()  # of the current or last search
+        self._unused: set[str] = set()  # options that were reported to have no effect
         self._search: PositionSearch
         self.load(game)
 
@@ -92,6 +93,11 @@ class Player(abc.ABC, Generic[G]):
 
     @property
     def search(self) -> PositionSearch:
+        return self._search
+
+    @property
+    def policy_search(self) -> PositionSearch:
+        """The search whose evaluator has a policy."""
         return self._search
 
     # -- loading ---------------------------------------------------------------------------------------------------
@@ -126,6 +132,18 @@ class Player(abc.ABC, Generic[G]):
         self._search = search
         self._rng = np.random.default_rng(self.options.seed)
         self._loaded = self._loading_key(game)
+        self._report_unused()
+
+    def _report_unused(self) -> None:
+        """Log the set options that the search ignores, each option once."""
+        options, search = self.options, self._search
+        changed = {name for name in search.unused if options.get(name) != self._default(name)}
+        if options.people_prior > 0.0:  # then a network's policy chooses among the moves
+            changed -= {"policy_temperature", "root_policy_temperature"}
+        if new := [name for name in TABLE if name in changed - self._unused]:
+            names = ", ".join(f"{name} ({usi.names[0]})" if (usi := TABLE[name].usi) else name for name in new)
+            _log.warning("%s: no effect in %s; %s", names, search.title, search.instead)
+        self._unused |= changed
 
     def _make_search(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> PositionSearch:
         return Search(spec, queue, settings)
@@ -219,6 +237,7 @@ class Player(abc.ABC, Generic[G]):
             if settings != search.settings:
                 search.configure(settings)
             self._configured = options.copy(), search
+            self._report_unused()
         begin = time.monotonic()
         moves = RootMoves(request.allow, request.avoid, noise=options.root_noise > 0.0)
         return Turn(request, options, self._root(request), begin, request.limits.least(options), moves)
@@ -279,11 +298,12 @@ class Player(abc.ABC, Generic[G]):
     def _draw(self, turn: Turn[G], report: SearchReport, temperature: float, never: Collection[int] = ()) -> int:
         """Return the best move, or a move drawn by the model of people or by visits, but none of `never`."""
         options = turn.options
-        priors = self._search.priors() if options.people_prior > 0.0 else {}
+        priors = self._priors(turn) if options.people_prior > 0.0 else {}
         chosen = {move: prior for move, prior in priors.items() if move not in never}
         if chosen:
             weights = self._people_prior(turn), options.people_loss
-            return people.draw(people.probabilities(chosen, report.moves, *weights), self._rng)
+            chances = people.probabilities(chosen, report.moves, *weights, is_ranked=report.depth > 0)
+            return people.draw(chances, self._rng)
         return choose(report, temperature, self._rng, options.temperature_only_below)
 
     def end_background(self) -> None:
@@ -319,7 +339,8 @@ class Player(abc.ABC, Generic[G]):
         if turn.request.infinite:
             return Limits()
         if turn.request.is_pondering:
-            return replace(turn.limits, playouts=None, seconds=None)
+            is_level = turn.options.people_prior > 0.0  # which is no stronger for the opponent's time
+            return replace(turn.limits, playouts=turn.limits.playouts if is_level else None, seconds=None)
         hard = self._schedule(turn).hard
         return replace(turn.limits, seconds=None if hard == math.inf else max(0.0, hard - time.monotonic()))
 
@@ -351,6 +372,11 @@ class Player(abc.ABC, Generic[G]):
     def _drop_queue(self, queue: EvaluationQueue) -> None:
         queue.close()
 
+    def _default(self, name: str) -> Value:
+        """Return the value of an option that the user has not set."""
+        value: Value = TABLE[name].default
+        return value
+
     def _root(self, request: Request[G]) -> G:
         """Return the position to search: a copy of the request's."""
         return request.game.copy()
@@ -370,6 +396,10 @@ class Player(abc.ABC, Generic[G]):
 
     def _may_resign(self, game: G, report: SearchReport) -> bool:
         return True
+
+    def _priors(self, turn: Turn[G]) -> dict[int, float]:
+        """Return the policy of a network for the turn's moves; empty without a policy."""
+        return self._search.priors()
 
     def _people_prior(self, turn: Turn[G]) -> float:
         """Return the power of the policy in the model of people."""

@@ -61,15 +61,15 @@ class ReviewSettings:
     plot: bool = False
     quiz: tuple[int, ...] = ()  # sides whose mistakes the page asks for
 
-    def plan(self, options: Options, speed: float, positions: int) -> Plan:
-        """Return how a game is searched; `speed` is in visits per second. Raises OptionError."""
+    def plan(self, options: Options, speed: float, positions: int, unit: str = "visits") -> Plan:
+        """Return how a game is searched; `speed` is in visits or nodes (`unit`) per second. Raises OptionError."""
         wanted = self.quick
         if wanted is None and options.seed is not None:
             wanted = 0  # the clock must not decide
         if isinstance(wanted, int):
             visits = wanted
         else:
-            found = full_time(options, speed, positions)
+            found = full_time(options, speed, positions, unit)
             full = None if found is None else found[0]
             visits = first_visits(options, full, speed, positions, FIRST_SECONDS if wanted is None else wanted)
         limit = min((n for n in (options.visits, options.playouts) if n is not None), default=None)
@@ -185,12 +185,12 @@ class Reviewers:
                 if options.seed is not None:  # the measurement has drawn random numbers
                     reviewer = self._renew(game, path)
             speed = self._speeds[game.name]
-            plan = self.settings.plan(options, speed, record.positions)
+            plan = self.settings.plan(options, speed, record.positions, reviewer.unit)
             if is_first:
                 others = [other for other in later if other.suffix.lower() in game.suffixes]
                 positions = sum(each.positions for each in loaded) + count_positions(reviewer, others)
                 positions -= 0 if journal is None else len(journal)
-                if line := estimate(game, options, speed, max(1, positions), plan.first_visits):
+                if line := estimate(game, options, speed, max(1, positions), plan.first_visits, reviewer.unit):
                     progress.estimated(line)
             name = path.stem + (f"-{number}" if len(loaded) > 1 else "")
             known = KnownPositions() if journal is None else journal.game(path, number)

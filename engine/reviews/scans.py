@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from yomi import __version__
-from yomi.engine.default_network import alpha_beta_file, has_network, network_file
+from yomi.engine.default_network import has_network, network_file
 from yomi.engine.mistakes import DEFAULT, Thresholds
 from yomi.engine.records import read_record_bytes
 from yomi.engine.reviews.review import Candidate, Opinion, Review, ReviewError, carried_back, shown_limit
@@ -387,20 +387,21 @@ def full_time(options: Options, speed: float, positions: int, unit: str = "visit
     `speed` is in visits (alpha-beta: nodes) per second.
     """
     times = [] if options.seconds is None else [(positions * options.seconds, tr("limit"))]
-    new_visits = None if options.visits is None else options.visits * (1.0 - KEPT_VISITS)
-    limits = [limit for limit in (new_visits, options.playouts) if limit is not None]
+    shares = ((options.visits, 1.0 - KEPT_VISITS), (options.playouts, 1.0 if unit == "visits" else 1.0 - KEPT_VISITS))
+    limits = [share * limit for limit, share in shares if limit is not None]
     if limits and speed > 0.0:
         why = tr("measured: {speed}/s", speed=shown_limit(f"{speed:,.0f} {unit}"))
         times.append((positions * min(limits) / speed, why))
     return min(times, default=None)
 
 
-def estimate(game: Game[Any, Any], options: Options, speed: float, positions: int, first: int = 0) -> str | None:
+def estimate(
+    game: Game[Any, Any], options: Options, speed: float, positions: int, first: int = 0, unit: str = "visits"
+) -> str | None:
     """Return a line with the expected time to search `positions`, or None if depth is the only limit.
 
-    `first` is the number of visits in the first pass, or 0.
+    `first` is the number of visits in the first pass, or 0; `unit`: visits or nodes.
     """
-    unit = "visits" if alpha_beta_file(options, game.name) is None else "nodes"
     found = full_time(options, speed, positions, unit)
     if found is None:
         return None
@@ -423,11 +424,13 @@ def estimate(game: Game[Any, Any], options: Options, speed: float, positions: in
             positions,
             **values,
         )
-    return text + _offer(game, options) if seconds >= LONG else text
+    return text + _offer(game, options, unit) if seconds >= LONG else text
 
 
-def _offer(game: Game[Any, Any], options: Options) -> str:
-    """Return advice for a long review: the fast network if it is not used, otherwise fewer visits."""
+def _offer(game: Game[Any, Any], options: Options, unit: str) -> str:
+    """Return advice for a long review: the fast network if it is not used, otherwise fewer visits or nodes."""
+    if unit == "nodes":
+        return tr("; fewer --playouts are faster")
     if not has_network(options):
         return tr("; fewer --visits are faster")
     fast = network_file(dataclasses.replace(options, net=FAST), game.name)

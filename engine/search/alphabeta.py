@@ -10,12 +10,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.options import SearchOptions
 from yomi.engine.search.base import PositionSearch, Root
 from yomi.engine.search.types import Limits, MoveReport, RootMoves, SearchReport
 from yomi.native.alphabeta import thread as layout
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 WINDOW = 8  # half of the first window around the last value
 FIRST_WINDOWED = 5  # depth from which the window is narrow
 MAX_NODES = 2**62
+NODES_PER_THREAD = 100_000  # of a search with a limit of nodes, at least
 CLEARING_THREADS = 4
 VOTE_VALUE = 14  # the greater, the less the value of a thread's best move counts in the vote
 SPREAD_DEPTHS = 4  # depths whose values measure how steady a search is
@@ -42,6 +45,12 @@ SPREAD_DEPTHS = 4  # depths whose values measure how steady a search is
 
 class AlphaBetaSearch(PositionSearch):
     """One transposition table and the threads that use it."""
+
+    title, unit = "alpha-beta search", "nodes"
+    unused = frozenset(row.name for row in fields(SearchOptions)) - {"memory", "workers", "seed"} | {
+        *("temperature", "temperature_moves", "temperature_only_below", "batch_size", "leaf_mate_depth"),
+    }
+    instead = "set search_engine (Search_Engine) to tree to use it"
 
     def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, network: NnueNetwork) -> None:
         """Allocate the table of `settings.memory` bytes. Nothing runs before `start`."""
@@ -107,14 +116,18 @@ class AlphaBetaSearch(PositionSearch):
             self._generation = (self._generation + 1) % GENERATIONS
             self._stop[0] = 0
         self._is_used = True
+        # A short search has one thread: it repeats itself exactly, and threads would cost more than they find.
+        workers = self._workers[: max(1, min(len(self._workers), nodes // NODES_PER_THREAD))]
         for worker in self._workers:
-            worker.prepare(self._table, game, searched, max(1, nodes // len(self._workers)), self._generation)
+            worker.forget()
+        for worker in workers:
+            worker.prepare(self._table, game, searched, max(1, nodes // len(workers)), self._generation)
         how = self.settings.best_moves, min(limits.depth or DEPTHS, DEPTHS)
         if limits.seconds is not None:
             self._timer = threading.Timer(limits.seconds, self._end_by_time, [self._generation])
             self._timer.daemon = True
             self._timer.start()
-        return [partial(self._deepen, worker, *how) for worker in self._workers]
+        return [partial(self._deepen, worker, *how) for worker in workers]
 
     def _deepen(self, worker: _Worker, best_moves: int, depth: int) -> None:
         worker.deepen(best_moves, depth)
@@ -158,6 +171,7 @@ class AlphaBetaSearch(PositionSearch):
             spread=(winrate_of(min(values)), winrate_of(max(values))) if values else None,
             proven=best.proven,
             weight=float(nodes),
+            unit=self.unit,
         )
 
     def _elect(self) -> _Worker:

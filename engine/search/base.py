@@ -8,7 +8,7 @@ from __future__ import annotations
 import abc
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +145,10 @@ class PositionSearch(SearchThreads):
     """Searches one position at a time, in threads. Only `report` and `interrupt` are thread-safe."""
 
     latency = 0.0  # seconds: how late a search may end
+    title = "custom search"
+    unit = "visits"  # of counts and limits: visits, or nodes
+    unused: Collection[str] = ()  # options without effect
+    instead = ""  # what makes them work
 
     def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> None:
         """Nothing runs before `start`."""

@@ -60,6 +60,9 @@ FAULTS = {
 class Search(PositionSearch):
     """One tree and the threads that search it. Only `report`, `interrupt` and `clear_cache` are thread-safe."""
 
+    title = "tree search"
+    unused, instead = ("fv_scale",), "only NNUE evaluations (nn.bin) read it"
+
     def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> None:
         """Allocate the tree. Nothing runs before `start`."""
         super().__init__(spec, queue, settings)

@@ -63,7 +63,7 @@ class SearchReport:
     """State of a search. All values are for the side to move at the root."""
 
     side_to_move: int = BLACK  # BLACK or WHITE
-    visits: int = 0  # of the root
+    visits: int = 0  # of the root; see `unit`
     playouts: int = 0  # since the search started
     evaluations: int = 0  # positions evaluated since the search started
     seconds: float = 0.0  # since the search started
@@ -83,6 +83,7 @@ class SearchReport:
     ownership_stdev: npt.NDArray[np.float32] | None = None
     proven: int = 0  # of the side to move: +1 win, -1 loss, 0 open
     weight: float = 0.0  # of the playouts' evaluations
+    unit: str = "visits"  # what the counts count: visits, or nodes of an alpha-beta search
 
     @property
     def counts(self) -> Counts:

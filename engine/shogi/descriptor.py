@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.default_network import alpha_beta_file, has_network
 from yomi.engine.game import Game, lazy
+from yomi.engine.levels import between
 from yomi.engine.records import Score
 
 if TYPE_CHECKING:
@@ -15,10 +17,10 @@ if TYPE_CHECKING:
     from yomi.engine.shogi.selfplay import LearnableShogi
     from yomi.engine.shogi.settings import LearnShogiSettings
 
-# Plies of the mate searches at leaves and at the root, by level.
+# Plies of the mate searches at leaves and at the root, by pair of levels.
 LEAF_MATES = (0, 0, 0, 0, 1, 1, 3, 3, 3, 3)
 ROOT_MATES, ROOT_MATES_OF_NETWORKS = (0, 0, 0, 1, 3, 5, 7, 9, 11, 33), (0, 0, 1, 3, 3, 5, 7, 9, 11, 33)
-MATERIAL_VISITS = {8: 1000, 9: 3000, 10: 10000}  # visits of levels at which material needs others than Go's rollouts
+MATERIAL_VISITS = ((15, 1000), (17, 3000), (19, 10000))  # levels at which material needs others than Go's rollouts
 
 
 class Shogi(Game[Any, Any]):
@@ -40,8 +42,14 @@ class Shogi(Game[Any, Any]):
         "learn": {"max_moves": 320, "leaf_mate_depth": 1},
     }
     people_levels = (
-        (4, 0.6, 2.0), (4, 0.7, 2.5), (4, 0.8, 3.0), (4, 0.9, 3.5), (4, 1.0, 4.0), (8, 1.15, 5.0), (8, 1.3, 8.0),
-        (16, 1.55, 12.0), (16, 1.7, 15.0), (24, 2.1, 22.0),
+        (1, 4, 0.6, 2.0), (2.4, 4, 0.7, 2.5), (3.4, 4, 0.8, 3.0), (4.2, 4, 0.9, 3.5), (5.8, 4, 1.0, 4.0),
+        (6.8, 8, 1.15, 5.0), (7.6, 8, 1.3, 8.0), (8.6, 16, 1.55, 12.0), (9.6, 16, 1.7, 15.0), (11, 24, 2.1, 22.0),
+        (19, 1000, 2.1, 100.0),
+    )  # fmt: skip
+    people_levels_of_nodes = (
+        (1, 200, 0.6, 1.0), (2.3, 200, 0.6, 2.0), (5, 200, 0.8, 4.0), (6.9, 200, 1.0, 6.0), (8, 500, 1.0, 12.0),
+        (10.7, 1000, 1.0, 20.0), (11.8, 2000, 1.0, 30.0), (14.9, 8000, 1.0, 50.0), (17.6, 50_000, 1.0, 80.0),
+        (19, 160_000, 1.0, 110.0),
     )  # fmt: skip
     formats = lazy("yomi.engine.shogi.networks:FORMATS")
     new_game = lazy("yomi.engine.shogi.game:new_game")
@@ -68,12 +76,14 @@ class Shogi(Game[Any, Any]):
     def board_size(self, options: Options) -> int:
         return 9
 
-    def level_options(self, level: int, *, has_network: bool) -> Mapping[str, Value]:
-        roots = ROOT_MATES_OF_NETWORKS if has_network else ROOT_MATES
-        mates: dict[str, Value] = {"leaf_mate_depth": LEAF_MATES[level - 1], "root_mate_search": roots[level - 1]}
-        if not has_network and level in MATERIAL_VISITS:
-            mates["visits"] = MATERIAL_VISITS[level]
-        return mates
+    def level_options(self, level: int, options: Options) -> Mapping[str, Value]:
+        network, pair = has_network(options), (level - 1) // 2
+        found: dict[str, Value] = {"root_mate_search": (ROOT_MATES_OF_NETWORKS if network else ROOT_MATES)[pair]}
+        if alpha_beta_file(options, self.name) is None:
+            found["leaf_mate_depth"] = LEAF_MATES[pair]
+        if not network and level >= MATERIAL_VISITS[0][0]:
+            found["visits"] = between(MATERIAL_VISITS, level)[0]
+        return found
 
     def may_be_record(self, content: bytes) -> bool:
         return not content.startswith(b"(")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.default_network import alpha_beta_file, ask_for_tree
 from yomi.engine.mistakes import Thresholds
 from yomi.engine.options import Options
 from yomi.engine.play import MATE
@@ -99,7 +98,6 @@ class LoadedRecord:
 
 
 def open_reviewer(options: Options, path: Path) -> ShogiReviewer:
-    ask_for_tree(options, GAME.name)  # it ranks the moves beside the best one
     return ShogiReviewer(ShogiPlayer(options))
 
 
@@ -108,9 +106,10 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
         """Review with a player and the limits of its options, without its book."""
         super().__init__(player.options.with_values({"own_book": False}))
         self.player = player
-        self._is_alpha_beta = alpha_beta_file(player.options, GAME.name) is not None
+        self.unit = player.search.unit
+        self._is_alpha_beta = self.unit == "nodes"
         if self._is_alpha_beta:
-            self.unit, self.trial_visits = "nodes", TRIAL_NODES
+            self.trial_visits = TRIAL_NODES
 
     def read(self, path: str) -> list[LoadedRecord]:
         try:

@@ -6,7 +6,6 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 
 from yomi.engine.color import BLACK, COLOR_NAMES, opponent
-from yomi.engine.default_network import alpha_beta_file
 from yomi.engine.options import Options, Value
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision
@@ -79,6 +78,12 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
             return describe_japanese(outcome, self.sides)
         return describe(outcome)
 
+    def winner(self, result: str) -> int | None:
+        outcome, side = self.game.outcome(), self.game.side_to_move
+        if outcome is not None:
+            return outcome.winner or None
+        return {"TORYO": opponent(side), "KACHI": side}.get(self._ending)
+
     def in_words(self, result: str) -> str:
         return f"まで{self.game.ply}手で{result}" if is_japanese() else result
 
@@ -103,7 +108,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         return TurnResult(f"{text}: {self._describe(decision, name)}")
 
     def hint(self) -> list[str]:
-        decision = self.search()
+        decision = self.search(multipv=HINTS)
         if decision.win:
             return [tr("declare: the position is won by the entering king rule")]
         if decision.move is None:
@@ -190,7 +195,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
                 parts.append(tr("{side}'s winrate {winrate}%", side=side, winrate=f"{100 * line.winrate:.1f}"))
         if report.playouts:
             values = {"n": report.playouts, "seconds": f"{report.seconds:.1f}"}
-            is_tree = alpha_beta_file(self.player.options, "shogi") is None
+            is_tree = report.unit == "visits"
             parts.append(tr("{n} playouts, {seconds} s" if is_tree else "{n} nodes, {seconds} s", **values))
         return tr(", ").join(parts) or tr("the only choice")
 

@@ -13,8 +13,8 @@ MODELS = {"go": "katago-b10c384h6nbttflrs.bin.xz", "shogi": "yomi-shogi-6x64.onn
 # A stronger default for processors, which yomi's own kernels compute. No other device can.
 FOR_PROCESSORS = {"shogi": "yomi-shogi-sparse.safetensors"}
 # The network of levels below full strength, on every device. The Elo of the levels was measured with it.
-FOR_LEVELS = {"go": "yomi-go-b6c96.bin.gz", "shogi": "yomi-shogi-6x64.onnx"}
-# Evaluations for alpha-beta searches on processors, which play best where a move has a limit of time.
+FOR_LEVELS = {"go": "yomi-go-b6c96.bin.gz"}
+# Evaluations for alpha-beta searches on processors: the strongest players there.
 FOR_ALPHA_BETA = {"shogi": "suisho-petite.nn.bin"}
 # Networks that are faster than the default. A game without an entry has none.
 FOR_SPEED = {"go": "yomi-go-b6c96.bin.gz"}
@@ -68,7 +68,7 @@ BUNDLED = (
         FOR_PROCESSORS["shogi"],
         "shogi",
         "sparse rows, 512 + 128 wide: 16.5 million parameters",
-        "shogi on processors by tree search: --visits, self-play, the browser, Python",
+        "shogi on processors by tree search: --visits, self-play, policies",
         "trained by yomi, GPL-3.0-or-later",
     ),
     Bundled(

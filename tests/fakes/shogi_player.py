@@ -111,6 +111,7 @@ class FakeShogiPlayer:
             moves=reports,
             deepest=2,
             fullness=0.125,
+            unit="nodes",
         )
 
     def find_mate(self, request: Request[ShogiGame]) -> MateAnswer | None:

@@ -74,10 +74,11 @@ def test_a_level_sets_options_until_it_is_off(engine: GtpProcess) -> None:
     assert engine.ask('kata-set-params {"visits": 9, "temperature": 99}').startswith("? temperature: expected")
     assert engine.ask("kata-get-param visits") == "= 7"
     assert engine.ask("kata-set-param level 4") == "="
-    assert engine.ask("kata-get-param visits") == "= 20"
+    assert engine.ask("kata-get-param visits") == "= 8"
     assert engine.ask("kata-set-param visits none") == "="
     assert (
-        engine.ask("kata-set-param level 11") == "? level: expected an integer from 0 to 10, or max, or off, found 11"
+        engine.ask("kata-set-param level 21")
+        == "? level: expected an integer from -1 to 20, or max, or off, or auto, found 21"
     )
     assert engine.ask("kata-set-param level off") == "="
     assert [engine.ask(f"kata-get-param {name}") for name in names] == before
@@ -87,7 +88,7 @@ def test_a_level_sets_options_until_it_is_off(engine: GtpProcess) -> None:
 def test_a_level_plays_with_its_network() -> None:
     with GtpProcess("yomi", "gtp", "--size", "5", "--level", "2", "--visits", "3", "--memory", "64M") as engine:
         assert engine.ask("kata-get-param visits") == "= 3"
-        assert engine.ask("kata-get-param people_prior") == f"= {GAME.people_levels[1][1]}"
+        assert engine.ask("kata-get-param people_prior") == f"= {GAME.people_levels[1][2]}"
         assert '"yomi-go-b6c96"' in engine.ask("kata-get-models")
         assert re.match(r"= [A-E][1-5]|= pass", engine.ask("genmove b"))
         assert engine.ask("kata-set-param level 0") == "="

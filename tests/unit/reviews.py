@@ -38,7 +38,7 @@ class SteadyPlayer(FakePlayer):
 class ShogiPlayerWithSearch(FakeShogiPlayer):
     """A fake player that counts evaluations."""
 
-    search = SimpleNamespace(evaluations=16)
+    search = SimpleNamespace(evaluations=16, unit="nodes")
 
 
 class Ticks(Progress):

@@ -137,7 +137,7 @@ def test_flags_without_meaning_to_an_analysis_are_refused(words: str) -> None:
         ("analysis -config a.cfg", "remove KataGo's -config"),
         ("analysis -config=a.cfg", "--config FILE with a TOML file"),
         ("gtp -config a.cfg -model b.bin.gz", "use --net FILE for KataGo's -model"),
-        ("selfplay go --level 3", "yomi play, gtp and usi have levels of strength: yomi play GAME --level 1 to 10"),
+        ("selfplay go --level 3", "yomi play, gtp and usi have levels of strength: yomi play GAME --level 1 to 20"),
         ("gtp -override-config x=1", "only yomi analysis reads"),
         ("gtp --nothing-like-it", "(see yomi gtp --help-all)"),
         ("analysis game.sgf", "takes no file: to review game records use yomi review FILE"),

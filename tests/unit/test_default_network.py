@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from yomi.engine.cli.main import main
-from yomi.engine.default_network import alpha_beta_file, ask_for_alpha_beta, is_bundled, network_fault, network_file
+from yomi.engine.default_network import alpha_beta_file, is_bundled, limit_for_review, network_fault, network_file
 from yomi.engine.options import Options
 from yomi.nets.load import game_of
 from yomi.nets.models import BUNDLED, bundled, fast_network
@@ -88,7 +89,7 @@ def test_net_list_prints_every_bundled_network(capsys: pytest.CaptureFixture[str
     assert "parameters" in text
     assert "on processors, on GPUs" in text
     alpha_beta = text.partition("--net suisho-petite")[2].partition("--net ")[0]
-    assert "default       on processors, if time limits a move, and in reviews" in alpha_beta
+    assert "default       on processors" in alpha_beta
 
 
 def test_other_commands_take_names(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,26 +99,35 @@ def test_other_commands_take_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert not is_bundled("fast.bin.gz")
 
 
-def test_shogi_by_time_on_a_processor_is_played_by_alpha_beta() -> None:
+def test_shogi_on_a_processor_is_searched_by_alpha_beta_unless_visits_ask_for_a_tree() -> None:
     expected = str(bundled("suisho-petite").path)  # type: ignore[union-attr]
     own = Options.for_game("shogi").with_values({"device": "cpu"})
     assert alpha_beta_file(own, "shogi") == expected
     assert alpha_beta_file(own.with_values({"net": "suisho-petite", "visits": 100}), "shogi") == expected
-    for changes in ({"visits": 100}, {"playouts": 100}, {"device": "cuda"}, {"net": "fast"}, {"evaluator": "material"}):
+    assert alpha_beta_file(own.with_values({"playouts": 100, "level": 3}), "shogi") == expected
+    for changes in (
+        *({"visits": 100}, {"device": "cuda"}, {"net": "fast"}, {"evaluator": "material"}, {"evaluator": "onnx"}),
+        *({"search_engine": "tree"}, {"net": "suisho-petite", "search_engine": "tree"}),
+    ):
         assert alpha_beta_file(own.with_values(changes), "shogi") is None
     assert alpha_beta_file(Options(), "go") is None
 
 
-def test_reviews_ask_for_alpha_beta() -> None:
-    expected = str(bundled("suisho-petite").path)  # type: ignore[union-attr]
-    options = Options.for_game("shogi").with_values({"device": "cpu", "visits": 100})
-    assert ask_for_alpha_beta(options, "shogi", 5000)
-    assert (options.net, options.visits) == (expected, 5000)
-    options = Options.for_game("shogi").with_values({"device": "cpu", "visits": 100, "seconds": 1.0})
-    assert ask_for_alpha_beta(options, "shogi", 5000)
-    assert options.visits is None
+def test_a_folder_with_an_evaluation_is_a_network(tmp_path: Path) -> None:
+    shutil.copy(bundled("suisho-petite").path, tmp_path / "nn.bin")  # type: ignore[union-attr]
+    options = Options.for_game("shogi").with_values({"net": str(tmp_path)})  # USI: EvalDir
+    assert alpha_beta_file(options, "shogi") == network_file(options, "shogi") == str(tmp_path / "nn.bin")
+    assert network_fault(str(tmp_path), "shogi") is None
+
+
+def test_reviews_are_searched_by_alpha_beta() -> None:
+    own = {"device": "cpu", "visits": 100}
+    for changes, nodes in (({}, 5000), ({"seconds": 1.0}, None), ({"playouts": 20}, 20)):
+        options = Options.for_game("shogi").with_values({**own, **changes})
+        limit_for_review(options, "shogi", 5000)
+        assert alpha_beta_file(options, "shogi") is not None
+        assert (options.visits, options.playouts) == (None, nodes)
     for changes in ({"net": "fast"}, {"evaluator": "material"}, {"device": "cuda"}):
-        options = Options.for_game("shogi").with_values({"device": "cpu", "visits": 100, **changes})
-        assert not ask_for_alpha_beta(options, "shogi", 5000)
-        assert options.visits == 100
-    assert not ask_for_alpha_beta(Options(), "go", 5000)
+        options = Options.for_game("shogi").with_values({**own, **changes})
+        limit_for_review(options, "shogi", 5000)
+        assert (options.visits, options.playouts) == (100, None)

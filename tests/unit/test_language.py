@@ -112,7 +112,7 @@ def test_errors_in_japanese(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setenv("YOMI_LANGUAGE", "ja")
     for words, expected in (
         (["play", "go", "--levl", "1"], "yomi: エラー： 不明な引数： --levl 1。もしかして： --level, --log-level（"),
-        (["play", "go", "--level", "x"], "引数 --level： 'x' は使えません（使える値：整数（0〜10）、max、off）"),
+        (["play", "go", "--level", "x"], "引数 --level： 'x' は使えません（使える値：整数（-1〜20）、max、off、auto）"),
         (["review"], "次の引数が必要です： FILE|FOLDER（例：game.sgf"),
         (["play"], "yomi play に種目がありません"),
     ):

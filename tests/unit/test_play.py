@@ -255,7 +255,7 @@ def test_the_default_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("go --resume game.txt", "--resume game.txt: expected a name ending in .sgf"),
         ("go --resume .", "--resume .: is a folder, expected a name ending in .sgf"),
         ("--resume .", "--resume .: is a folder, expected a name ending in .sgf .kifu .kif .csa"),
-        ("go --level 11", "--level: expected an integer from 0 to 10, or max, or off, found 11"),
+        ("go --level 21", "--level: expected an integer from -1 to 20, or max, or off, or auto, found 21"),
     ],
 )
 def test_errors(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,7 +275,7 @@ def test_a_level_is_told_and_set(
     expected = levels.level_settings(GO, 3, Options(evaluator=options[-1] if options else "auto"))
     assert made[0].options.visits == expected["visits"]
     assert made[0].options.people_loss == 0.5
-    assert f"Level 3 of 10 (Elo not measured for go 5x5, {name}), changed by people_loss" in capsys.readouterr().out
+    assert f"Level 3 of 20 (Elo not measured for go 5x5, {name}), changed by people_loss" in capsys.readouterr().out
     advice = made[0].requests[0].options
     assert advice is not None
     assert (advice.visits, advice.seconds, made[0].options.visits) == (None, 1.0, expected["visits"])
@@ -418,18 +418,19 @@ def test_score_of_go() -> None:
 @pytest.mark.parametrize("has_network", [False, True])
 def test_every_level_is_made_of_options_and_stronger_than_the_last(game: str, has_network: bool) -> None:
     visits, heats, powers, losses = [], [], [], []
-    for level in range(1, levels.COUNT + 1):
+    assert levels.level_settings(GAMES[game], levels.COUNT, Options.for_game(game)) == {}, "full strength"
+    for level in range(1, levels.COUNT):
         options = Options.for_game(game)
         options.evaluator = "auto" if has_network else GAMES[game].default_evaluator
         for name, value in levels.level_settings(GAMES[game], level, options).items():
             options.set(name, value)
-        visits.append(options.visits or 0)
+        visits.append(options.visits or options.playouts or 0)
         heats.append(options.temperature)
         powers.append(options.people_prior)
         losses.append(options.people_loss)
     if has_network:
         assert visits == sorted(visits)
-        assert powers == sorted(set(powers))
+        assert powers == sorted(powers)
         assert losses == sorted(losses)
         assert not any(heats)
     else:
@@ -468,10 +469,10 @@ def test_a_value_of_a_level_is_changed_by_who_names_it_alone() -> None:
     assert (options.visits, options.temperature) == (400, 0.75)
     state = switch.state()
     switch.set("level", 4, wins=False)
-    assert (options.visits, options.temperature) == (20, 0.8)
+    assert (options.visits, options.temperature) == (8, 1.0)
     with pytest.raises(OptionError):
         switch.set("visits", -1, wins=True)
-    assert (options.visits, options.temperature) == (20, 0.8)
+    assert (options.visits, options.temperature) == (8, 1.0)
     switch.restore(state)
     assert (options.level, options.visits, options.temperature) == (3, 400, 0.75)
 
@@ -481,7 +482,7 @@ def test_levels_play_with_a_small_network_unless_one_is_named(tmp_path: Path) ->
     own.touch()
     assert Path(str(levels.level_settings(GO, 3, Options())["net"])).name == "yomi-go-b6c96.bin.gz"
     shogi = Options.for_game("shogi")
-    assert Path(str(levels.level_settings(GAMES["shogi"], 3, shogi)["net"])).name == "yomi-shogi-6x64.onnx"
+    assert "net" not in levels.level_settings(GAMES["shogi"], 3, shogi), "the strongest evaluation of the device"
     assert "net" not in levels.level_settings(GO, 3, Options(net=str(own)))
     assert "net" not in levels.level_settings(GO, 3, Options(evaluator="rollouts"))
 
@@ -508,7 +509,7 @@ def test_only_what_was_measured_gets_a_number(monkeypatch: pytest.MonkeyPatch) -
     assert "Elo not measured" in levels.describe_level(GO, options, 3)
     with language.within(language.JAPANESE):
         found = levels.describe_level(GO, options, 2)
-    assert found == "レベル 2／10（レベル1に対して Elo +191 ± 79、100局での目安：go 9x9, no network）"
+    assert found == "レベル 2／20（レベル1に対して Elo +191 ± 79、100局での目安：go 9x9, no network）"
     assert "Elo not measured" in levels.describe_level(GO, Options(size=13, evaluator="rollouts"), 2)
 
 

@@ -20,7 +20,7 @@ from yomi.engine.cli.bars import Bar
 from yomi.engine.cli.main import main
 from yomi.engine.cli.review import ask_problems, judge
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.default_network import ask_for_alpha_beta
+from yomi.engine.default_network import limit_for_review
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.review import GoReviewer
 from yomi.engine.mistakes import Thresholds
@@ -332,13 +332,13 @@ def test_a_bar_tells_the_time_left_by_the_positions_of_its_run(monkeypatch: pyte
 
 def test_alpha_beta_counts_nodes() -> None:
     options = Options.for_game("shogi")
-    ask_for_alpha_beta(options, "shogi", 500)
-    found = estimate(SHOGI, options, 500.0, 600, 180)
+    limit_for_review(options, "shogi", 500)
+    found = estimate(SHOGI, options, 500.0, 600, 180, "nodes")
     assert found is not None
     assert "first 180 nodes each: about " in found
     assert "500 nodes each: at most about 6 min (measured: 500 nodes/s)" in found
     with language.within(language.JAPANESE):
-        found = estimate(SHOGI, options, 500.0, 600, 180) or ""
+        found = estimate(SHOGI, options, 500.0, 600, 180, "nodes") or ""
     assert "まず各 180 ノードで約" in found
     assert "各 500 ノードで長くて約6分（実測：毎秒 500 ノード）" in found
 

@@ -12,6 +12,7 @@ from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.looping import looped
 from tests.waiting import wait_until
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.levels import level_settings
 from yomi.engine.options import Options
 from yomi.engine.protocols.session import LoadError
 from yomi.engine.shogi.descriptor import GAME
@@ -192,11 +193,11 @@ def test_a_level_limits_moves_and_no_endless_analysis() -> None:
     talk.say("setoption name Level value 3", "setoption name UCT_NodeLimit value 500", "isready", "position startpos")
     talk.say("go nodes 1", "stop", "go infinite", "stop")
     move, analysis = (request.options or talk.player.options for request in talk.player.requests)
-    visits, prior, loss = GAME.people_levels[2]
-    assert (move.visits, move.people_prior, move.people_loss) == (visits, prior, loss)
+    level = level_settings(GAME, 3, Options.for_game("shogi").with_values({"visits": 500}))
+    assert {name: move.get(name) for name in level} == level
     assert (analysis.visits, analysis.people_prior, analysis.people_loss) == (500, 0.0, 0.0)
     assert analysis.net == move.net
     talk.say("setoption name Level value 0")
     assert (talk.player.options.visits, talk.player.options.net) == (500, None)
     talk.say("setoption name Level value 99")
-    assert "Level: expected a number from 0 to 10, found '99'; it stays 0" in talk.written[-1]
+    assert "Level: expected a number from -1 to 20, found '99'; it stays 0" in talk.written[-1]

@@ -10,7 +10,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
-from yomi.engine.default_network import ask_for_tree
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import Options, find, rows_for
 from yomi.engine.registry import GAMES
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from yomi.library.evaluation import Evaluation, Evaluator
 
 _log = logging.getLogger("yomi.library")
+
+RANKED_MOVES = 3  # by alpha-beta in an analysis, if the option multipv is not set
 
 P = TypeVar("P", bound=Position[Any])
 Value = bool | int | float | str | os.PathLike[str] | None
@@ -74,7 +75,7 @@ class Engine(Generic[P]):
         self._options = Options.for_game(game)
         for name, value in options.items():
             self._options.set(find(name, game).name, plain(value))
-        ask_for_tree(self._options, game)  # an analysis values many moves
+        self._named = set(options)
         self._level = LevelSwitch(self._descriptor, self._options, options)
         with reported(progress):
             self._player = self._descriptor.load_player(self._options, progress)
@@ -128,6 +129,7 @@ class Engine(Generic[P]):
             except Exception:
                 self._level.restore(before)
                 raise
+            self._named.update(options)
 
     def new_game(self) -> P:
         """Return the beginning of a game by the options (size, rules, komi; entering_king, max_moves)."""
@@ -169,8 +171,9 @@ class Engine(Generic[P]):
     ) -> Report:
         """Search a position and return the report; arguments and errors are those of `play`.
 
-        The engine neither resigns nor plays from a book. Go: the options `analysis_wide_root_noise` and
-        `analysis_ignore_pre_root_history` decide how widely the moves are searched.
+        The engine neither resigns nor plays from a book. An alpha-beta search (shogi) ranks three moves, or as many as
+        the option `multipv` names. Go: the options `analysis_wide_root_noise` and `analysis_ignore_pre_root_history`
+        decide how widely the moves are searched.
         """
         return self._analyse(position, self._for_analysis(position, limit, avoid, allow))
 
@@ -253,10 +256,11 @@ class Engine(Generic[P]):
         with self._turns.take() as player:
             if raw:
                 player.load(raw[0])
-            if self._evaluator is None or self._evaluator.search is not player.search:
-                self._evaluator = Evaluator(player.search)
+            search = player.policy_search
+            if self._evaluator is None or self._evaluator.search is not search:
+                self._evaluator = Evaluator(search)
             found = self._evaluator.evaluate(raw, sizes[0] if sizes else None)
-            form = dict(player.search.spec.position_flags).get("form", 0)
+            form = dict(search.spec.position_flags).get("form", 0)
         if form:  # a network with other labels than dlshogi's
             from yomi.shogi import relabelled
 
@@ -337,6 +341,8 @@ class Engine(Generic[P]):
             options = replace(options, wide_root_noise=options.analysis_wide_root_noise)
         elif allow is None and request.game.can_declare:  # a declaration would take the place of the search
             request.allow = request.game.searched_moves()
+        if "multipv" not in self._named:
+            options = replace(options, multipv=RANKED_MOVES)
         request.options = replace(options, own_book=False)
         return request
 

@@ -6,7 +6,7 @@ import contextlib
 from os import PathLike
 from typing import Any
 
-from yomi.engine.default_network import ask_for_alpha_beta
+from yomi.engine.default_network import limit_for_review
 from yomi.engine.game import Game
 from yomi.engine.mistakes import DEFAULT, Thresholds
 from yomi.engine.options import Options, find
@@ -57,6 +57,6 @@ def _options(game: Game[Any, Any], given: dict[str, Value]) -> Options:
         values["visits"] = DEFAULT_VISITS
     values |= {find(name, game.name).name: plain(value) for name, value in given.items()}
     options = Options.for_game(game.name).with_values(values)
-    if not {"visits", "playouts", "level"} & set(given):
-        ask_for_alpha_beta(options, game.name, DEFAULT_NODES)
+    if "visits" not in given:
+        limit_for_review(options, game.name, DEFAULT_NODES)
     return options

@@ -70,18 +70,20 @@ class Limit:
 
     seconds: float | None = None
     visits: int | None = None
-    """Visits of the root, including visits kept from an earlier search."""
+    """Visits of the root, including visits kept from an earlier search. In an alpha-beta search: nodes."""
     playouts: int | None = None
     """Visits that this search adds."""
     depth: int | None = None
     """Moves of the principal variation."""
     clocks: Clock | Mapping[int, Clock] | None = None
     """Time left: one clock for both sides, or a clock for BLACK and for WHITE."""
+    nodes: int | None = None
+    """Nodes of an alpha-beta search (shogi). In a tree the same as playouts."""
 
     def __post_init__(self) -> None:
         if self.seconds is not None:
             _check("seconds", self.seconds, 0)
-        for name in ("visits", "playouts", "depth"):
+        for name in ("visits", "playouts", "depth", "nodes"):
             if (value := getattr(self, name)) is not None:
                 _check(name, value, 1, is_whole=True)
         clocks = self.clocks
@@ -95,7 +97,8 @@ class Limit:
 
     @property
     def _limits(self) -> Limits:
-        return Limits(self.visits, self.playouts, self.seconds, self.depth)
+        limits = Limits(self.visits, self.playouts, self.seconds, self.depth)
+        return limits.least(Limits(playouts=self.nodes))
 
     def _clocks(self, game: str) -> dict[int, EngineClock] | None:
         if self.clocks is None:
@@ -180,6 +183,8 @@ class MoveReport:
     """The moves that the search expects, this one first."""
     symmetry_of: str | None
     """The move that was searched instead, because a symmetry of the board leads from it to this move."""
+    unit: str = "visits"
+    """What `visits` counts: visits of a tree, or nodes of an alpha-beta search."""
 
     @property
     def side(self) -> int:
@@ -192,7 +197,7 @@ class MoveReport:
         return self.score.winrate
 
     def __repr__(self) -> str:
-        return f"<MoveReport {self.move}: {self.visits} visits, {self.score}>"
+        return f"<MoveReport {self.move}: {self.visits} {self.unit}, {self.score}>"
 
 
 class Report:
@@ -204,7 +209,9 @@ class Report:
         self.side_to_move = raw.side_to_move
         """BLACK or WHITE."""
         self.visits = raw.visits
-        """Visits of the position."""
+        """Visits of the position, or nodes: see `unit`."""
+        self.unit = raw.unit
+        """What is counted: visits of a tree, or nodes of an alpha-beta search."""
         self.playouts = raw.playouts
         """Visits that this search added."""
         self.seconds = raw.seconds
@@ -231,6 +238,7 @@ class Report:
                 move.lcb,
                 tuple(map(name, move.pv)),
                 None if move.symmetry_of is None else name(move.symmetry_of),
+                self.unit,
             )
             for move in self._raw.moves
         )
@@ -260,7 +268,7 @@ class Report:
 
     def __repr__(self) -> str:
         best = f", best {self.best.move}" if self.best else ""
-        return f"<Report: {self.visits} visits, {self.score}{best}>"
+        return f"<Report: {self.visits} {self.unit}, {self.score}{best}>"
 
     def _repr_html_(self) -> str:
         """Return a table of the best moves and a graph of their visits, for notebooks."""
@@ -305,11 +313,11 @@ def _table(report: Report) -> str:
     from yomi.engine.pictures import element, escaped
 
     has_lead = report.score.lead is not None
-    heads = ["move", "winrate", *(["lead"] if has_lead else []), "prior", "visits", "", "variation"]
+    heads = ["move", "winrate", *(["lead"] if has_lead else []), "prior", report.unit, "", "variation"]
     head = element("tr", "".join(element("th", text) if text else "<th></th>" for text in heads))
     most = max((move.visits for move in report.moves), default=0)
     rows = "".join(element("tr", "".join(_cells(move, most, has_lead))) for move in report.moves[:ROWS])
-    title = element("caption", escaped(f"{report.score}, {report.visits} visits, {report.seconds:.1f} s"))
+    title = element("caption", escaped(f"{report.score}, {report.visits} {report.unit}, {report.seconds:.1f} s"))
     return element("table", f"{title}<thead>{head}</thead><tbody>{rows}</tbody>")
 
 
@@ -326,7 +334,7 @@ def _cells(move: MoveReport, most: int, has_lead: bool) -> Iterator[str]:
     bar = element("rect", width=width, height=BAR_HEIGHT, fill=BEST if move.visits == most else OTHER)
     picture = element(
         "svg", bar, xmlns="http://www.w3.org/2000/svg", width=BAR_WIDTH, height=BAR_HEIGHT, role="img",
-        aria_label=f"{move.visits} visits",
+        aria_label=f"{move.visits} {move.unit}",
     )  # fmt: skip
     yield element("td", picture)
     yield element("td", escaped(" ".join(move.variation[:LINE_MOVES])))

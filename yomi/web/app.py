@@ -58,7 +58,7 @@ class NewGame(Body):
     height: int | None = Field(None, ge=2, le=19, description="Go: rows of the board; none: as many as columns")
     handicap: int = Field(0, ge=0, le=9, description="Go: number of stones")
     human: Sides = "black"
-    level: int = Field(0, ge=0, le=10, description="strength of the engine from 1 to 10; 0: full strength")
+    level: int = Field(0, ge=0, le=20, description="strength of the engine from 1 to 20 (full); 0: full strength")
     seconds: float = Field(1.0, gt=0, le=MAX_SECONDS, description="time of the engine's moves")
     clock: Clock | None = Field(None, description="of both sides; the engine then divides its time itself")
     record: str | None = Field(None, max_length=MAX_RECORD, description="SGF, CSA, KIF ...: continue from its end")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -203,7 +204,9 @@ class Engines:
         own: dict[str, Any] = {"memory": ENGINE_MEMORY, "level": level}
         if game == "go":
             own["size"], own["height"] = board
-        return yomi.Engine(game, **own, **self._options)
+        engine: yomi.Engine[Any] = yomi.Engine(game, **own, **self._options)
+        print(f"yomi: {game}: {engine.name}", file=sys.stderr, flush=True)
+        return engine
 
 
 def _no_analysis() -> None: ...

@@ -106,6 +106,7 @@ def opinion(position: Position[Any], report: Report) -> dict[str, Any]:
     return {
         "ply": len(position.moves),
         "visits": report.visits,
+        "unit": report.unit,
         "winrate": report.score.black.winrate,
         "score": report.score.black.lead,
         "candidates": [

@@ -31,6 +31,7 @@
  * @typedef {object} Opinion of the engine
  * @property {number} ply moves before the position
  * @property {number} visits
+ * @property {"visits" | "nodes"} unit of visits
  * @property {number} winrate Black's
  * @property {number | null} score Black's lead
  * @property {[string, number, number, number, number | null, string[]][]} candidates move, visits, prior, the mover's winrate and lead, line
@@ -211,6 +212,7 @@ const shownPosition = (state) => /** @type {GoPosition | ShogiPosition} */ (posi
 
 /** @param {State} state */
 function drawGame(state) {
+  noteResult(state);
   const positions = positionsOf(state), position = positions[positions.length - 1];
   const names = state.moves.map((move, number) => `${number + 1}. ${positions[number].name(move, language)}`);
   lastMove = names[names.length - 1] ?? "";
@@ -311,12 +313,27 @@ byId("enter").addEventListener("submit", (event) => {
 
 const form = /** @type {HTMLFormElement} */ (byId("new"));
 const level = /** @type {HTMLSelectElement} */ (form.elements.namedItem("level"));
-for (let number = 0; number <= 10; number++) {
+for (let number = 0; number <= 20; number++) {
   const option = new Option(number ? String(number) : "", String(number), number === 3, number === 3);
   if (!number) option.setAttribute("data-label", "full");
   level.add(option);
 }
+const auto = new Option("", "auto");
+auto.setAttribute("data-label", "auto");
+level.add(auto);
 form.addEventListener("change", showForm);
+/** Level auto in this browser: level, the visitor's wins in a row (negative: losses), id of the game that counts. @param {string} name @returns {[number, number, string]} */
+const follower = (name) => JSON.parse(localStorage.getItem(`level-${name}`) ?? '[5, 0, ""]');
+/** @param {string} name @param {number} number @param {number} run @param {string} id */
+const setFollower = (name, number, run, id) => localStorage.setItem(`level-${name}`, JSON.stringify([number, run, id]));
+/** Level auto: up after three wins in a row, down after three losses. @param {State} state */
+function noteResult(state) {
+  const [number, run, id] = follower(state.game), winner = state.ending?.winner;
+  if (!winner || state.id !== id || state.human === "both") return;
+  const won = (winner === "B") === (state.human === "black"), next = won ? Math.max(run, 0) + 1 : Math.min(run, 0) - 1;
+  if (Math.abs(next) < 3) setFollower(state.game, number, next, "");
+  else setFollower(state.game, Math.min(20, Math.max(1, number + Math.sign(next))), 0, "");
+}
 function showForm() {
   const isGo = new FormData(form).get("game") === "go";
   for (const element of document.querySelectorAll(".go")) /** @type {HTMLElement} */ (element).hidden = !isGo;
@@ -331,13 +348,15 @@ form.addEventListener("submit", (event) => {
   cursor = "";
   setTurned(false);
   follow(async () => {
+    const name = String(values.get("game")), isAuto = values.get("level") === "auto", [kept, run] = follower(name);
     const answer = await ask("", {
       game: values.get("game"), size: number("size"), handicap: isShogi ? 0 : number("handicap"),
-      human: values.get("human"), level: number("level"), seconds: number("seconds"),
+      human: values.get("human"), level: isAuto ? kept : number("level"), seconds: number("seconds"),
       clock: number("main") || number("byoyomi") || number("increment")
         ? { main: 60 * number("main"), byoyomi: number("byoyomi"), periods: number("periods"), increment: number("increment") } : null,
       record: file.size ? await textOf(file, isShogi) : null,
     });
+    if (isAuto) setFollower(name, kept, run, (await answer.clone().json()).id);
     /** @type {HTMLInputElement} */ (form.elements.namedItem("record")).value = ""; // the next game begins without it
     return answer;
   });

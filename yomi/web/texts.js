@@ -7,7 +7,7 @@ const TEXTS = {
   en: {
     pass: "Pass", undo: "Take back", hint: "Hint", resign: "Resign", save: "Save", promote: "Promote", keep: "Do not promote",
     newGame: "New game", game: "Game", go: "Go", shogi: "Shogi", size: "Board", handicap: "Handicap", you: "You play",
-    both: "both sides", level: "Level", full: "full strength", seconds: "Seconds per move", record: "Continue a record",
+    both: "both sides", level: "Level", full: "full strength", auto: "follows you", seconds: "Seconds per move", record: "Continue a record",
     begin: "Begin", thinking: "yomi thinks …", yours: "your turn", illegal: "Not possible", wait: "loading …",
     enter: "Move by keyboard", toMove: "{} to move", analyse: "Analyse", warn: "Warn before mistakes", visits: "visits", nodes: "nodes",
     main: "Clock: minutes", byoyomi: "byo-yomi seconds", periods: "Byo-yomi periods", increment: "seconds added per move",
@@ -22,7 +22,7 @@ const TEXTS = {
   ja: {
     pass: "パス", undo: "待った", hint: "ヒント", resign: "投了", save: "棋譜を保存", promote: "成る", keep: "成らない",
     newGame: "新しい対局", game: "ゲーム", go: "囲碁", shogi: "将棋", size: "盤", handicap: "置石", you: "あなた",
-    both: "両者（自分で指す）", level: "レベル", full: "最強", seconds: "一手の考慮時間（秒）", record: "棋譜から続ける",
+    both: "両者（自分で指す）", level: "レベル", full: "最強", auto: "自動（勝敗に合わせる）", seconds: "一手の考慮時間（秒）", record: "棋譜から続ける",
     begin: "開始", moves: "手順", thinking: "考慮中…", yours: "あなたの番です", illegal: "できません", wait: "読み込み中…",
     enter: "手を入力", toMove: "{}の番", analyse: "検討", warn: "悪手を警告", visits: "探索", nodes: "ノード",
     main: "持ち時間（分）", byoyomi: "秒読み（秒）", periods: "秒読みの回数", increment: "一手ごとの加算（秒）",
@@ -45,11 +45,11 @@ const short = (count) => (count < 1000 ? String(count) : count < 99500 ? `${(cou
 /** @param {State} state @param {"B" | "W"} side */
 const sideName = (state, side) => t(state.game + side);
 
-/** Return winrate and lead of the side that is ahead, and the visits. @param {State} state @param {Opinion} opinion */
-function opinionText(state, { winrate, score, visits, candidates }) {
+/** Return winrate and lead of the side that is ahead, and the visits or nodes. @param {State} state @param {Opinion} opinion */
+function opinionText(state, { winrate, score, visits, unit }) {
   const side = winrate >= 0.5 ? "B" : "W", sign = side === "B" ? 1 : -1;
   const lead = score === null ? "" : ` · ${sign * score > 0 ? "+" : ""}${(sign * score).toFixed(1)}`;
-  return `${sideName(state, side)} ${percent(Math.max(winrate, 1 - winrate))}${lead} · ${visits} ${t(candidates.some(([, , prior]) => prior > 0) ? "visits" : "nodes")}`; // alpha-beta has no priors;
+  return `${sideName(state, side)} ${percent(Math.max(winrate, 1 - winrate))}${lead} · ${visits} ${t(unit)}`;
 }
 
 function statusText() {

@@ -6,7 +6,7 @@ import logging
 import re
 from pathlib import Path
 
-from yomi.engine.color import BLACK, WHITE
+from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame, score_text
 from yomi.engine.go.gtp.codec import Command, GtpError, command, integer, real
@@ -74,6 +74,7 @@ def play(session: Session, request: Command) -> None:
     game = session.game
     color = parse_color(request.arguments[0])
     if request.arguments[1].lower() == "resign":
+        session.note_winner(opponent(color))
         return  # some controllers pass on the opponent's resignation; the board stays
     move = game.board.parse_vertex(request.arguments[1])
     is_proposed = session.proposed == (len(game.moves), color, move)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from yomi.engine.color import BLACK
+from yomi.engine.color import BLACK, COLORS, opponent
 from yomi.engine.go.cgos.codec import cgos_json
 from yomi.engine.go.game import score_text
 from yomi.engine.go.gtp.board import result_of
@@ -232,7 +232,10 @@ def decide(session: Session, request: Command, arguments: AnalysisArguments, *, 
             # If the controller plays this move next, pondering begins.
             session.proposed = len(game.moves), arguments.color, decision.move
         else:
-            if not decision.resign:
+            session.color = arguments.color
+            if decision.resign:
+                session.note_winner(opponent(arguments.color))
+            else:
                 game.play(arguments.color, move_of(decision))
             session.clock.stop(session.options.lag)
             session.ponder_after = not decision.resign
@@ -318,7 +321,9 @@ def score(session: Session, request: Command) -> str:
     """Answer the score; before the end of the game the expected score of a short search."""
     game = session.game
     if game.is_over:
-        return "0" if game.is_no_result else result_of(session)
+        result = "0" if game.is_no_result else result_of(session)
+        session.note_winner(COLORS.get(result[0].lower()))
+        return result
     report = session.short_search(is_analysis=True)
     lead = report.score_lead if report.side_to_move == BLACK else -report.score_lead
     komi = float(game.position["komi"])

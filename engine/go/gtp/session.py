@@ -96,6 +96,7 @@ class Session(BaseSession):
         # Whether the controller has disconnected: answer the remaining commands without thinking.
         self.is_hurried = False
         self._has_told_hurry = False
+        self.color: int | None = None  # of the last `genmove` of the game; None once its result is known
         self._make_player = make_player
         self._player: GoPlayer | None = None
         self._game: GoGame | None = None
@@ -193,6 +194,12 @@ class Session(BaseSession):
     def is_interrupted(self) -> bool:
         """Whether the current command should end soon: the controller has interrupted it or disconnected."""
         return self.is_hurried or self._interrupted_at >= self.arrival
+
+    def note_winner(self, winner: int | None) -> None:
+        """Tell the level auto who has won a game, and report a new level on stderr."""
+        color, self.color = self.color, None
+        if color and winner and (text := self.level.note_result(winner != color)):
+            print(f"yomi: {text}", file=sys.stderr, flush=True)
 
     def tell_hurry(self) -> None:
         """Warn once if the end of input has cut a search short."""

@@ -14,7 +14,7 @@ from yomi.engine.color import BLACK, opponent
 from yomi.engine.default_network import alpha_beta_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import EvaluationQueue
-from yomi.engine.options import Options
+from yomi.engine.options import TABLE, Options, Value
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision, LoadingError, Request, Turn
 from yomi.engine.players.setup import tuned
@@ -32,6 +32,7 @@ from yomi.engine.shogi.players.setup import (
     make_book,
     make_queue,
     named_search,
+    policy_search,
     search_settings,
     spec_for,
 )
@@ -59,11 +60,33 @@ class ShogiPlayer(Player[ShogiGame]):
         self._delay = Lateness()  # time that the clock loses between two moves besides that measured here
         self._reported = 0.0  # delay of the last message
         self._answered: tuple[ShogiGame, Clock, float] | None = None  # game, clock and seconds of the last move
+        self._policy: PositionSearch | None = None  # beside alpha-beta, for the model of people
         super().__init__(options, ShogiGame())
+
+    @property
+    def description(self) -> str:
+        """Name of the evaluation, the search and the number of its threads."""
+        count = self._search.settings.workers
+        return f"{super().description}, {self._search.title}, {count} {'thread' if count == 1 else 'threads'}"
+
+    @property
+    def policy_search(self) -> PositionSearch:
+        if self._search.unit == "visits":
+            return self._search
+        if self._policy is None:
+            self._policy = policy_search(self.options)
+        return self._policy
+
+    def load(self, game: ShogiGame) -> None:
+        if super().needs_loading(game):
+            super().load(game)
+        if self.options.people_prior > 0.0:
+            _ = self.policy_search  # loaded now, not while a clock runs
 
     def close(self) -> None:
         self._mate.stop()
         super().close()
+        self._close_policy()
         self._close_book()
 
     def decide(self, request: Request[ShogiGame]) -> Decision:
@@ -103,6 +126,11 @@ class ShogiPlayer(Player[ShogiGame]):
 
     # -- loading ---------------------------------------------------------------------------------------------------
 
+    def needs_loading(self, game: ShogiGame) -> bool:
+        if super().needs_loading(game):
+            return True
+        return self.options.people_prior > 0.0 and self._policy is None and self._search.unit != "visits"
+
     def _loading_key(self, game: ShogiGame) -> object:
         return alpha_beta_file(self.options, "shogi"), *(self.options.get(name) for name in LOADED)
 
@@ -113,20 +141,21 @@ class ShogiPlayer(Player[ShogiGame]):
     def _load(self, game: ShogiGame) -> PositionSearch:
         # Search and mate search are made once, so that nothing is compiled while a clock runs.
         with contextlib.ExitStack() as opened:
-            self._network_defaults.apply(self.options)
+            evaluation = alpha_beta_file(self.options, "shogi")
+            self._network_defaults.apply(self.options, evaluation)
             try:
                 book = make_book(self.options)
             except BookError as error:
                 raise BookLoadingError(str(error)) from None
             if book is not None:
                 opened.callback(book.close)
-            evaluation = alpha_beta_file(self.options, "shogi")
             named = self.options if evaluation is None else replace(self.options, net=evaluation)
             queue = make_queue(tuned(named, "shogi", SIDE))
             search = self._open_search(queue, spec_for(queue.evaluator), ShogiGame())
             opened.callback(queue.close)
             self._mate.solve(ShogiGame().position, max_ply=1, nodes=10)
             opened.pop_all()
+        self._close_policy()
         self._close_book()
         self._book, self._book_rng = book, random.Random(self.options.seed)
         self._rules = None
@@ -136,6 +165,14 @@ class ShogiPlayer(Player[ShogiGame]):
         if self._book is not None:
             self._book.close()
             self._book = None
+
+    def _close_policy(self) -> None:
+        if self._policy is not None:
+            self._drop_queue(self._policy.queue)
+            self._policy = None
+
+    def _default(self, name: str) -> Value:
+        return self._network_defaults.values.get(name, TABLE[name].default_for("shogi"))
 
     def _search_settings(self, options: Options, game: ShogiGame, queue: EvaluationQueue) -> SearchSettings:
         return search_settings(tuned(options, "shogi", SIDE), queue)
@@ -253,7 +290,8 @@ class ShogiPlayer(Player[ShogiGame]):
     # -- time and choice -------------------------------------------------------------------------------------------
 
     def _budget(self, clock: Clock, game: ShogiGame, options: Options, lag: float, lateness: float) -> Budget:
-        return find_budget(clock, game.ply, lag, options.byoyomi_margin, lateness, self._excess(options))
+        budget = find_budget(clock, game.ply, lag, options.byoyomi_margin, lateness, self._excess(options))
+        return replace(budget, soft=min(max(budget.soft, options.min_seconds), budget.hard))
 
     def _time_left(self, clock: Clock, options: Options) -> float | None:
         return time_left(clock, options.lag, options.byoyomi_margin, self._lateness.reserve, self._excess(options))
@@ -261,6 +299,12 @@ class ShogiPlayer(Player[ShogiGame]):
     def _excess(self, options: Options) -> float:
         """Return the part of the measured delay that the options do not reserve."""
         return max(0.0, self._delay.expected - options.lag)
+
+    def _priors(self, turn: Turn[ShogiGame]) -> dict[int, float]:
+        if self.policy_search is not self._search:
+            self.policy_search.set_position(turn.root, keep_tree=False)
+            self.policy_search.run(Limits(playouts=1), turn.moves)
+        return self.policy_search.priors()
 
     def _fallback_move(self, turn: Turn[ShogiGame]) -> int:
         move = self._search.first_move()

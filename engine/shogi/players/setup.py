@@ -19,6 +19,7 @@ from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError
 from yomi.engine.players.setup import EvaluatorFactory, common_settings
 from yomi.engine.search.alphabeta import AlphaBetaSearch
 from yomi.engine.search.base import PositionSearch
+from yomi.engine.search.search import Search
 from yomi.engine.search.types import SearchSettings
 from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
@@ -36,6 +37,8 @@ log = logging.getLogger("yomi.shogi")
 # (Go's player accepts a new seed at any time).
 LOADED = (*(row.name for row in rows_for("shogi") if not row.live and row.group != LOG), "seed")
 
+
+PEOPLE_LINES = 6  # moves that alpha-beta ranks for the model of people
 
 FACTORY = EvaluatorFactory(
     "shogi", "shogi", "material", lambda options: MaterialEvaluator(options.batch_size or 1), FORMATS
@@ -89,8 +92,17 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
         spread_scale=0.0,
         solver=True,
         ownership=False,
-        best_moves=options.multipv,
+        best_moves=max(options.multipv, PEOPLE_LINES if options.people_prior > 0.0 else 1),
     )
+
+
+def policy_search(options: Options) -> PositionSearch:
+    """Return a tree search for the policy beside an alpha-beta search. Errors: see `make_queue`."""
+    own = {"net": None, "memory": TABLE["memory"].low, "cache_size": 0, "workers": 1, "search_engine": "tree"}
+    options = options.with_values(own)
+    options = options.with_values(network_defaults(options))
+    queue = make_queue(options)
+    return Search(spec_for(queue.evaluator), queue, search_settings(options, queue))
 
 
 def make_book(options: Options) -> Book | None:
@@ -102,9 +114,12 @@ def make_book(options: Options) -> Book | None:
     return open_book(options.book_file, both_colors=options.book_flipped, ignore_ply=options.book_ignore_ply)
 
 
-def network_defaults(options: Options) -> dict[str, Value]:
-    """Return the values of `MODEL.onnx.ini` for options at their defaults. Raises NetworkError or OptionError."""
-    net = network_file(options, "shogi")
+def network_defaults(options: Options, net: str | None = None) -> dict[str, Value]:
+    """Return the values of `MODEL.onnx.ini` for options at their defaults. Raises NetworkError or OptionError.
+
+    `net`: the network's file; None: that of a tree search.
+    """
+    net = net or network_file(options, "shogi")
     found: dict[str, Value] = {}
     for name, text in read_settings(net).items() if net is not None else ():
         row = USI_NAMES.get(name.lower())
@@ -122,18 +137,18 @@ class NetworkDefaults:
     """Applies the values of the network's .ini file to options whose network may change."""
 
     def __init__(self) -> None:
-        self._set: dict[str, Value] = {}
+        self.values: dict[str, Value] = {}
 
-    def apply(self, options: Options) -> None:
-        """Reset the values of the last network, then set those of the current network."""
-        for name, value in self._set.items():
+    def apply(self, options: Options, net: str | None) -> None:
+        """Reset the values of the last network, then set those of the current network; see `network_defaults`."""
+        for name, value in self.values.items():
             # A value that the user has set meanwhile stays.
             if options.get(name) == value:
                 options.set(name, TABLE[name].default_for("shogi"))
-        self._set.clear()
-        for name, value in network_defaults(options).items():
+        self.values.clear()
+        for name, value in network_defaults(options, net).items():
             options.set(name, value)
-            self._set[name] = value
+            self.values[name] = value
 
 
 # -- benchmarks --------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from yomi.settings import did_you_mean
 
 AUTHORS = "the yomi authors"
 CLEAR_TREE = "Clear_Tree"  # the one button: forget the tree and all evaluations
-TYPES = {"file": "filename", "text": "string", "choice": "combo", "flag": "check"}
+TYPES = {"file": "filename", "text": "string", "choice": "combo", "flag": "check", "own": "string"}
 
 
 def option_lines(level: LevelSwitch) -> Iterator[str]:
@@ -75,8 +75,8 @@ def isready(session: Session, request: Command) -> None:
         session.end_turn()
         session.load_now()
         session.note(session.player.setup_line)
-        if session.options.level != FULL:
-            session.note(describe_level(GAME, session.options, session.options.level))
+        if session.level.level != FULL:
+            session.note(describe_level(GAME, session.options, session.level.level))
     session.send("readyok")
 
 
@@ -106,6 +106,9 @@ def usinewgame(session: Session, request: Command) -> None:
 
 @command("gameover")
 def gameover(session: Session, request: Command) -> None:
+    result = request.words[0].lower() if request.words else ""
+    if result in ("win", "lose") and (text := session.level.note_result(result == "lose")):
+        session.note(text)
     # Clearing a large table takes a part of a second, which no clock counts now.
     if session.made_player is not None:
         session.made_player.clear()
