@@ -15,6 +15,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.game import Game
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.review import GoReview, GoReviewer
+from yomi.engine.default_network import alpha_beta_file
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.reviews.review import Candidate, Opinion, ReviewedMove, reviewed_moves
@@ -38,7 +39,10 @@ class SteadyPlayer(FakePlayer):
 class ShogiPlayerWithSearch(FakeShogiPlayer):
     """A fake player that counts evaluations."""
 
-    search = SimpleNamespace(evaluations=16, unit="nodes")
+    @property
+    def search(self) -> SimpleNamespace:
+        unit = "visits" if alpha_beta_file(self.options, "shogi") is None else "nodes"
+        return SimpleNamespace(evaluations=16, unit=unit)
 
 
 class Ticks(Progress):
