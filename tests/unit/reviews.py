@@ -12,10 +12,10 @@ import pytest
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.default_network import alpha_beta_file
 from yomi.engine.game import Game
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.review import GoReview, GoReviewer
-from yomi.engine.default_network import alpha_beta_file
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.reviews.review import Candidate, Opinion, ReviewedMove, reviewed_moves
