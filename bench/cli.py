@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -16,13 +17,16 @@ from yomi.bench.flags import (
     EVALUATOR_OPTIONS,
     GPU_OPTIONS,
     PRECISION_OPTIONS,
+    RULES,
     SEARCH_OPTIONS,
     all_but,
     board,
     count,
+    network,
     positive,
+    winrate,
 )
-from yomi.engine.cli.flags import add_options, collect, known_options
+from yomi.engine.cli.flags import add_old_names, add_options, collect, known_options
 from yomi.engine.cli.games import HELP, game_first, game_in_flags, split_game
 from yomi.engine.cli.output import plot_check, print_facts, print_table, say, write_json
 from yomi.engine.cli.parser import CliError, Parser
@@ -31,6 +35,7 @@ from yomi.engine.pictures import PlotError
 from yomi.engine.players.setup import tuned
 from yomi.engine.registry import GAMES, GO, SHOGI
 from yomi.nets.files import check_file
+from yomi.nets.installation import require_package
 
 if TYPE_CHECKING:
     from yomi.bench.nps import Rival
@@ -46,9 +51,10 @@ Output: TypeAlias = tuple[Path, Callable[[Path], None]]
 
 # Modules of benchmarks with another name.
 MODULES = {
-    **dict.fromkeys(("evaluator", "precision", "tree", "handoff"), "parts"),
+    **dict.fromkeys(("evaluator", "precision", "nets", "tree"), "parts"),
     **dict.fromkeys(("perft", "mate"), "beside_cshogi"),
 }
+PACKAGES = {"nets": ("onnx", "onnxruntime"), "train": ("torch",)}  # that a benchmark needs
 
 EPILOG = """\
 examples:
@@ -58,6 +64,7 @@ examples:
   yomi bench rollouts --seconds 2
   yomi bench perft --depth 5
   yomi bench mate problems.sfen
+  yomi bench choices yomi:visits=200 yomi:visits=200,c_puct=0.8 --judge yomi:visits=2000 --positions selfplay --size 9
 """
 
 
@@ -124,6 +131,8 @@ def make_parser(words: Sequence[str]) -> Parser:
 
     def add(name: str, text: str, measure: Measure) -> argparse.ArgumentParser:
         def measured(args: argparse.Namespace) -> Rows:
+            for package in PACKAGES.get(name, ()):
+                require_package(package, "this benchmark")
             return measure(importlib.import_module(f"yomi.bench.{MODULES.get(name, name)}"), args)
 
         child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
@@ -137,12 +146,15 @@ def make_parser(words: Sequence[str]) -> Parser:
     _add_tree(add, game, first)
     _add_handoff(add, game, first)
     _add_rollouts(add)
+    _add_nets(add)
     _add_gpu(add)
     _add_perft(add)
     _add_mate(add)
     _add_levels(add, game, first)
     _add_people(add, game)
+    _add_choices(add, game)
     _add_precision(add, game, first)
+    _add_train(add)
     text = "one number that changes when the search's decisions change"
     signature = add("signature", text, lambda signature, args: signature.run())
     signature.set_defaults(kernels=tuple(GAMES.values()))
@@ -310,9 +322,9 @@ def _add_handoff(add: Add, game: Game[Any, Any], first: str) -> None:
     handoff.add_argument("--seconds", metavar="S", type=positive, default=3.0, help="search of each position (3)")
 
 
-def _handoff(module: Any, args: argparse.Namespace) -> Rows:
+def _handoff(handoff: Any, args: argparse.Namespace) -> Rows:
     how = args.rows, args.milliseconds, args.workers, args.in_flight, args.seconds
-    return list(module.handoff(_subjects(args, Options()), *how))
+    return list(handoff.run(_subjects(args, Options()), *how))
 
 
 def _add_rollouts(add: Add) -> None:
@@ -323,6 +335,20 @@ def _add_rollouts(add: Add) -> None:
     )
     rollouts.add_argument("--seconds", metavar="S", type=positive, default=1.0, help="seconds each (1)")
     _add_sizes(rollouts, "board sizes")
+
+
+def _add_nets(add: Add) -> None:
+    nets = add(
+        "nets",
+        "positions per second on random networks for shogi, our kernels and onnxruntime",
+        lambda parts, args: parts.nets(args.sizes, args.workers, args.duration),
+    )
+    nets.add_argument(
+        "--sizes", metavar="BxC", type=network, nargs="+", default=[(4, 64), (10, 192)], help="(4x64 10x192)"
+    )
+    workers = nets.add_argument("--workers", metavar="N", type=count, default=2, help="threads that evaluate (2)")
+    add_old_names(nets, workers, "--threads")
+    _add_duration(nets, 1.0)
 
 
 def _add_gpu(add: Add) -> None:
@@ -433,6 +459,44 @@ def _people(people: Any, args: argparse.Namespace) -> Rows:
     return list(people.run(collect(args, game), game, groups, args.visits, args.every, args.without, args.most))
 
 
+def _add_choices(add: Add, game: Game[Any, Any]) -> None:
+    choices = add("choices", "how good engines' moves are in positions of games, by a stronger engine", _choices)
+    _add_game(choices, game, None)
+    text = "as for yomi match; compared with the first; before the players: go or shogi (default: go)"
+    choices.add_argument("players", metavar="PLAYER", nargs="+", help=text)
+    choices.add_argument("--judge", metavar="PLAYER", required=True, help="whose winrates count")
+    choices.add_argument("--positions", metavar="FILE", type=Path, required=True, help="records, or a folder of them")
+    choices.add_argument("--from", dest="begin", metavar="N", type=count, default=4, help="moves before the first (4)")
+    choices.add_argument("--every", metavar="N", type=count, default=3, help="moves from one to the next (3)")
+    choices.add_argument("--most", metavar="N", type=count, default=500, help="positions asked about (500)")
+    choices.add_argument(
+        "--balance", metavar="W", type=winrate, default=0.1, help="minimum winrate of both sides (0.1)"
+    )
+    choices.add_argument("--out", metavar="FILE", type=Path, help="file of answers; an existing one is continued")
+    add_options(choices, game, leave_out=all_but(RULES))
+
+
+def _choices(choices: Any, args: argparse.Namespace) -> Rows:
+    from yomi.engine.clients.spec import EngineLimits, is_own, parse_spec, with_unique_names
+
+    game = GAMES[args.game]
+    try:
+        _, words = split_game(args.players, args.game)
+        if not words:
+            raise CliError("no PLAYER after the game: expected at least one")
+        specs = with_unique_names([parse_spec(text, game.name, game.protocol) for text in words])
+        judge = parse_spec(args.judge, game.name, game.protocol)
+        for spec in (*specs, judge):
+            if is_own(spec) and spec.limits == EngineLimits():
+                raise CliError(f"player {spec.name}: expected a limit, such as visits=200")
+        kind = game.matches()
+        rules = kind.rules(collect(args, game), None, 0)
+        found = itertools.islice(choices.read_positions(args.positions, kind, rules, args.begin, args.every), args.most)
+        return list(choices.run(specs, judge, kind, rules, list(found), args.balance, args.out, say))
+    except ValueError as error:
+        raise CliError(str(error)) from None
+
+
 def _add_precision(add: Add, game: Game[Any, Any], first: str) -> None:
     precision = add("precision", "how far a network in fewer bits is from fp32", _precision)
     _add_game(precision, game, first)
@@ -442,3 +506,14 @@ def _add_precision(add: Add, game: Game[Any, Any], first: str) -> None:
 
 def _precision(module: Any, args: argparse.Namespace) -> Rows:
     return list(module.precision(collect(args, GAMES[args.game]), GAMES[args.game], args.positions))
+
+
+def _add_train(add: Add) -> None:
+    train = add(
+        "train",
+        "training steps per second, of the bare network and with its data",
+        lambda train, args: train.run(args.config, args.duration),
+    )
+    train.add_argument("config", metavar="CONFIG", type=Path, help="configuration of a training (TOML)")
+    _add_duration(train, 5.0)
+    train.set_defaults(kernels=())

@@ -1,40 +1,35 @@
-"""The parts of a search alone: `bench evaluator`, its `precision` against fp32, and `bench tree`.
-
-`bench handoff` shows how well the search keeps a GPU busy, with a simulated one that costs no processor time.
-"""
+"""The parts of a search alone: `bench evaluator`, its `precision` against fp32, `bench nets`, and `bench tree`."""
 
 from __future__ import annotations
 
-import functools
 import math
-import threading
-import time
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from yomi.bench.measure import batch_sizes, evaluator_rate
 from yomi.engine.default_network import network_file
-from yomi.engine.evaluators.base import Evaluator, EvaluatorError
+from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import devices_of
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.network import open_network
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.evaluators.workers import EvaluationWorkers
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.players.precision import compare, record
 from yomi.engine.search.search import Search
 from yomi.engine.search.types import Limits, SearchSettings
 from yomi.native.spec import Inputs
 from yomi.native.tree import arrays
-from yomi.native.tree.search import VISITS_PER_LEAF
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.options import Options
-    from yomi.native.spec import GameSpec
 
+BACKENDS = ("native", "onnx")
+BATCH_SIZES = (1, 4, 8)
+# The backends take turns, so that other load on the machine affects both.
+TURN_SECONDS = 0.25
 # Trees of each kind that grow; the best counts.
 REPEATS = 3
 
@@ -79,6 +74,40 @@ def precision(options: Options, game: Game[Any, Any], positions: int) -> list[di
     ]
 
 
+def nets(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict[str, Any]]:
+    """Measure networks for shogi with random weights, `seconds` for each figure, by yomi's kernels and by onnxruntime.
+
+    Args:
+        sizes: blocks and channels of each network, which reads dlshogi's 57 extra channels.
+        threads: number of threads that evaluate.
+        seconds: for each figure.
+    """
+    from yomi.engine.shogi.networks import Dlshogi
+    from yomi.engine.shogi.players.setup import shogi_subject
+    from yomi.nets.dlshogi.network import SIDE
+    from yomi.nets.dlshogi.random_network import write_network  # imports onnx
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for blocks, channels in sizes:
+            path = write_network(Path(folder) / f"resnet{blocks}x{channels}.onnx", blocks, channels)
+            evaluators = {name: open_network((Dlshogi,), path, SIDE).load(backend=name) for name in BACKENDS}
+            subject = shogi_subject(evaluators["native"].spec)
+            for batch in BATCH_SIZES:
+                how = subject, subject.games[0], batch, threads, TURN_SECONDS
+                turns = max(1, round(seconds / TURN_SECONDS))
+                rates = dict.fromkeys(evaluators, 0.0)
+                for _ in range(turns):
+                    for name, evaluator in evaluators.items():
+                        rates[name] += evaluator_rate(InlineQueue(evaluator), *how) / turns
+                columns = {f"{name}_per_second": rate for name, rate in rates.items()}
+                ratio = rates["native"] / rates["onnx"]
+                rows.append({"network": path.stem, "batch": batch, "threads": threads, **columns, "ratio": ratio})
+            for evaluator in evaluators.values():
+                evaluator.close()
+    return rows
+
+
 def tree(subjects: Sequence[BenchmarkPositions], playouts: int, worker_counts: Sequence[int]) -> list[dict[str, Any]]:
     """Grow trees of `playouts` nodes. Times are the best of three, the memory is that of the last tree."""
     rows = []
@@ -121,87 +150,3 @@ def _search(subject: BenchmarkPositions, inputs: Inputs, workers: int, playouts:
     memory = int(1.2 * playouts * edges * arrays.bytes_per_node(spec.mean_edges))
     settings = SearchSettings(workers=workers, memory=memory, cache_size=0, symmetry="none", seed=1, ownership=False)
     return Search(spec, InlineQueue(UniformEvaluator(16, inputs)), settings)
-
-
-# -- a simulated GPU --------------------------------------------------------------------------------------------------
-
-HANDOFF_MEMORY = 1 << 30  # bytes of the tree
-OPINIONS = 4096  # different outputs of the simulated network; a power of two
-
-
-class SimulatedGpu:
-    """A device that computes one batch after another, each in the same time, however many rows it has."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.batches = 0
-        self._lock = threading.Lock()
-        self._free_at = 0.0
-
-    def compute(self) -> None:
-        """Return when the device has computed a batch. Batches of other threads come first."""
-        with self._lock:
-            self._free_at = max(self._free_at, time.perf_counter()) + self.seconds
-            end = self._free_at
-            self.batches += 1
-        while (left := end - time.perf_counter()) > 0:
-            time.sleep(left)
-
-
-class SimulatedEvaluator(Evaluator):
-    """An evaluator on a SimulatedGpu. Equal positions get equal outputs, drawn at random."""
-
-    inputs = Inputs.BITS
-    description = "a simulated GPU"
-
-    def __init__(self, gpu: SimulatedGpu, spec: GameSpec, rows: int) -> None:
-        self.batch_size = rows
-        self._gpu = gpu
-        random = np.random.default_rng(1)
-        # The spread of a trained network: its first move has about half of the policy.
-        self._logits = 2.0 * random.standard_normal((OPINIONS, spec.policy_size), np.float32)
-        self._values = 0.3 * random.standard_normal(OPINIONS, np.float32)
-
-    def evaluate(self, batch: arrays.Batch, rows: int) -> None:
-        self._gpu.compute()
-        chosen = (batch.keys[:rows] % np.uint64(OPINIONS)).astype(np.int64)
-        np.take(self._logits, chosen, axis=0, out=batch.logits[:rows])
-        batch.values[:rows] = 0.0
-        batch.values[:rows, arrays.VALUE] = self._values[chosen]
-
-
-def handoff(
-    subjects: Sequence[BenchmarkPositions], rows: int, milliseconds: float, workers: int, in_flight: int, seconds: float
-) -> list[dict[str, Any]]:
-    """Search each position for `seconds`; return a row for each, with the share of the device's possible speed."""
-    table = []
-    limit = rows / (milliseconds / 1e3)
-    for subject in subjects:
-        gpu = SimulatedGpu(milliseconds / 1e3)
-        make = functools.partial(SimulatedEvaluator, gpu, subject.spec, rows)
-        queue = EvaluationWorkers([make, make])
-        settings = SearchSettings(workers=workers, memory=HANDOFF_MEMORY, batches_in_flight=in_flight, seed=1)
-        search = Search(subject.spec, queue, settings)
-        try:
-            for number, game in enumerate(subject.games, 1):
-                search.clear()
-                search.set_position(game)
-                # A young tree has too few good leaves for a full batch. In a game most trees are reused.
-                search.run(Limits(visits=2 * VISITS_PER_LEAF * rows))
-                before = gpu.batches
-                report = search.run(Limits(seconds=seconds))
-                rate = report.evaluations / report.seconds
-                batches = gpu.batches - before
-                table.append(
-                    {
-                        "game": subject.name,
-                        "position": number,
-                        "evaluations_per_second": rate,
-                        "share": rate / limit,
-                        "rows_per_batch": report.evaluations / max(1, batches),
-                        "busy": batches * gpu.seconds / report.seconds,
-                    }
-                )
-        finally:
-            queue.close()
-    return table

@@ -6,8 +6,7 @@ others. It is a conditional logit in two weights, so the likelihood is concave a
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,16 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from yomi.bench.choices import ChoicesError, read_games
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.levels import level_settings
-from yomi.engine.matches.schedule import record_files
 from yomi.engine.players.people import features
 from yomi.engine.search.types import Limits
-from yomi.errors import LineError, fault_of
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
-    from yomi.engine.matches.games import MatchGame
     from yomi.engine.options import Options
     from yomi.engine.players.player import Player
 
@@ -36,10 +33,6 @@ POLICY = np.array([1.0, 0.0])  # weights of the plain policy
 UNIFORM = 0.01
 
 Array = npt.NDArray[np.float64]
-
-
-class RecordsError(LineError):
-    """Records cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +58,7 @@ def run(
         limit: maximum number of positions of a group.
 
     Raises:
-        RecordsError: a file cannot be read, or a group has too few positions.
+        ChoicesError: a file cannot be read, or a group has too few positions.
     """
     options = options.with_values({"visits": visits})  # which ask for a tree
     settings = {**level_settings(game, 1, options), "visits": visits, "memory": MEMORY}
@@ -78,7 +71,7 @@ def run(
 
 def _row(path: Path, fitted_to: list[Choice], tested_on: list[Choice]) -> dict[str, Any]:
     if not fitted_to or not tested_on:
-        raise RecordsError(f"{path}: moves of fewer than 2 games found, expected more games of people")
+        raise ChoicesError(f"{path}: moves of fewer than 2 games found, expected more games of people")
     weights = fit(fitted_to)
     return {
         "records": path.name,
@@ -111,23 +104,6 @@ def _halves(
             if sum(map(len, halves)) >= limit:
                 return halves
     return halves
-
-
-def read_games(
-    path: Path, kind: MatchGame[Any], rules: dict[str, Any]
-) -> Iterator[tuple[Any, Callable[[int | None], str]]]:
-    """Yield each record of a file or folder, and a function that returns its game after a number of moves (None: all)
-    in the form of a match's openings.
-
-    Raises:
-        RecordsError: a file cannot be read.
-    """
-    for file in record_files(path, kind.suffixes):
-        try:
-            for record in kind.load_records(file):
-                yield record, functools.partial(kind.opening_of, record, rules=rules)
-        except ValueError as error:
-            raise RecordsError(fault_of(file, error)) from None
 
 
 def choice_in(player: Player[Any], game: Any, move: int, visits: int) -> Choice | None:

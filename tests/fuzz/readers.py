@@ -27,6 +27,7 @@ from tests.naive.shogi_networks import write_network as write_shogi
 from tests.unit.shogi_records import BOD, JKF, KI2_TEXT, KIF_TEXT
 from tests.unit.test_go_gib_ngf import GIB, NGF, UGF
 from yomi.bench.beside_cshogi import ProblemError, read_problems
+from yomi.bench.choices import ChoicesError, Sayings
 from yomi.bench.levels import LevelsError, read_pairings
 from yomi.engine.cli import match, net
 from yomi.engine.cli.parser import CliError
@@ -657,6 +658,7 @@ def _read_run(path: Path) -> None:
 
 
 VERDICT = b'{"positions": 400, "same_move": 0.99, "value_error": 0.01}'
+SAYINGS = b'["e", "p", "move", 0.5]\n["e", "p", "x", "D4"]\n'
 REVIEWED = (
     b'{"unit": 1, "path": "a.sgf", "folder": ".", "games": [{"name": "a", "files": {".html": "a.yomi.html"}}], '
     b'"reviewed": [{"file": "a.sgf", "number": 1}], "cells": [["Black", "White"]]}\n'
@@ -701,6 +703,7 @@ _ALL = (
     Reader("training-log", lambda path: CsvLog(path, ("policy", "value"), 1), (NetworkError,), _csv_files),
     Reader("played", lambda path: played._Files(path.parent, PLAY_OPTIONS), (NetworkError,), _played_files),
     Reader("levels", read_pairings, (LevelsError,), _level_files),
+    Reader("choices", Sayings, (ChoicesError,), _one("said.jsonl", SAYINGS)),
     Reader("problems", read_problems, (ProblemError,), _one("mates.txt", PROBLEMS)),
     Reader("learning-spool", lambda path: Spool(path, 0), (LearningError, NetworkError), _spool_files),
     Reader("learning-run", _read_run, (LearningError, NetworkError), _run_files),

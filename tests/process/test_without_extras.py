@@ -39,6 +39,8 @@ NETWORK = str(ROOT / "nets/models/yomi-go-b6c96.bin.gz")
     [
         (["bench", "gpu"], "onnx"),
         (["bench", "gpu", "--device", "tensorrt"], "onnx"),
+        (["bench", "nets"], "onnx"),
+        (["bench", "train", "x.toml"], "torch"),
         (["net", "import", NETWORK, "--size", "9"], "onnx"),
         (["train", str(ROOT / "nets/recipes/go.toml"), "--out", "run"], "torch"),
         (["learn", "go", "--size", "5", "--out", "run"], "torch"),

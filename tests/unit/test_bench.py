@@ -18,7 +18,7 @@ import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.process.match_process import scripted
-from yomi.bench import cli, measure, nps, parts, selfplay
+from yomi.bench import cli, handoff, measure, nps, parts, selfplay
 from yomi.bench.cli import main
 from yomi.bench.nps import SUMMARIES, close_rivals, column, open_rivals, percent, visits_of
 from yomi.engine.cli.main import main as yomi
@@ -26,16 +26,18 @@ from yomi.engine.cli.parser import CliError
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.networks import RolloutEvaluator
+from yomi.engine.go.players import setup as go_setup
 from yomi.engine.go.players.setup import go_positions, go_subject
 from yomi.engine.learning.workers import Delivery
 from yomi.engine.options import Options
-from yomi.engine.registry import GAMES
+from yomi.engine.registry import GAMES, GO
 from yomi.engine.search.types import SearchSettings
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.players import setup as shogi_setup
 from yomi.engine.shogi.players.setup import shogi_positions, shogi_subject
 from yomi.native.go.planes import policy_index
+from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 
@@ -49,8 +51,15 @@ def test_positions_go_on() -> None:
         assert not any(game.is_over for game in go_positions(size))
 
 
+def test_subjects() -> None:
+    assert (go_subject(9).name, go_subject(9).spec.name) == ("9x9", "go")
+    subject = shogi_subject(shogi_spec(1, 1), 3)
+    assert subject.spec.planes_shape == (45, 9, 9)
+    assert {(int(game.position["form"]), int(game.position["mate_depth"])) for game in subject.games} == {(1, 3)}
+
+
 def test_a_simulated_gpu_computes_one_batch_at_a_time() -> None:
-    rows = parts.handoff([go_subject(5), shogi_subject()], 4, 1.0, 1, 2, 0.05)
+    rows = handoff.run([go_subject(5), shogi_subject()], 4, 1.0, 1, 2, 0.05)
     assert {row["game"] for row in rows} == {"5x5", "shogi"}
     for row in rows:
         assert 0.0 < row["share"] <= 1.05, "no more batches than one each millisecond"
@@ -76,6 +85,7 @@ def test_the_tree_is_measured_for_both_games() -> None:
         (["tree", "--sizes", "25"], "--sizes: expected a board size of 2 to 19, found '25'"),
         (["rollouts", "--sizes", "0"], "--sizes: expected a board size of 2 to 19, found '0'"),
         (["tree", "--workers", "0"], "--workers: expected a positive number, found '0'"),
+        (["nets", "--workers", "-1"], "--workers: expected a positive number, found '-1'"),
     ],
 )
 def test_numbers_that_cannot_be(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,6 +105,30 @@ def test_shogi_from_the_command_line(
     rows = json.loads(path.read_text())["results"]
     assert len(rows) == (10 if benchmark == "nps" else 6)
     assert "per_second" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("game", "size"), [("go", 13), ("shogi", 9)])
+@pytest.mark.parametrize("benchmark", ["nps", "evaluator"])
+def test_the_search_is_as_it_was_tuned(
+    benchmark: str, game: str, size: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, used = Options(workers=7), []
+
+    def tuned(options: Options, game: str, size: int) -> Options:
+        used.append((game, size))
+        return found
+
+    def run(options: Options, *_: Any) -> Any:
+        used.append(options)
+        return ([], []) if benchmark == "nps" else []
+
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
+    monkeypatch.setattr(cli, "tuned", tuned)
+    monkeypatch.setattr(*((nps, "run") if benchmark == "nps" else (parts, "evaluator")), run)
+    words = [benchmark, game, "--evaluator", "uniform"]
+    assert main([*words, *(["--size", str(size)] if game == "go" else [])]) == 0
+    assert used == [(game, size), found]
+    assert "(no results)" in capsys.readouterr().out
 
 
 def batch_of(evaluator: Any, subject: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -159,6 +193,22 @@ def test_batches_of_the_search_are_tried(batch_size: int, symmetry: str, sizes: 
     assert measure.batch_sizes(InlineQueue(UniformEvaluator(batch_size)), settings) == sizes
 
 
+def test_the_evaluator_alone_has_as_many_batches_as_in_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, ...]] = []
+
+    def rate(queue: Any, subject: Any, game: Any, rows: int, threads: int, seconds: float, in_flight: int = 1) -> float:
+        asked.append((rows, threads, in_flight))
+        return float(rows)
+
+    monkeypatch.setattr(measure, "evaluator_rate", rate)
+    monkeypatch.setattr(nps, "evaluator_rate", rate)
+    options = Options(evaluator="uniform", size=5, workers=2, batch_size=64, batches_in_flight=3, memory=2**24)
+    rows, _ = nps.run(options, 0.02, GO)
+    assert {each[1:] for each in asked} == {(2, 3)}
+    assert asked[-1][0] == 64
+    assert rows[0]["evaluator_per_second"] == 64.0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["go", "shogi"])
 def test_nps_against_other_engines(
@@ -211,6 +261,41 @@ def test_a_file_that_cannot_be_written_loses_no_other(
     assert all(str(paths[kind]) in error for kind in lost)
 
 
+class Closable:
+    """An evaluation queue, or another engine, that notes its end."""
+
+    name, counting = "other", "own count"
+
+    def __init__(self) -> None:
+        self.evaluator = UniformEvaluator()
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def too_much(*_: Any) -> Any:
+    raise MemoryError
+
+
+@pytest.mark.parametrize("game", ["go", "shogi"])
+@pytest.mark.parametrize("fails", ["settings", "rivals", "search"])
+def test_what_was_started_is_closed_where_setting_up_fails(
+    fails: str, game: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, rival, setup = Closable(), Closable(), go_setup if game == "go" else shogi_setup
+    monkeypatch.setattr(setup, "make_queue", lambda *_, **how: queue)
+    expected: type[Exception] = MemoryError
+    if fails == "rivals":
+        expected = CliError
+    else:
+        monkeypatch.setattr(nps, "open_rivals", lambda *_: [rival])
+        monkeypatch.setattr(*((setup, "search_settings") if fails == "settings" else (nps, "Search")), too_much)
+    with pytest.raises(expected):
+        nps.run(Options(size=5, evaluator="uniform"), 0.02, GAMES[game], ["no such engine"])
+    assert queue.is_closed == rival.is_closed == (fails != "rivals")
+
+
 def test_shogi_by_time_is_measured_in_nodes_of_alpha_beta(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shogi_setup, "shogi_positions", lambda: [ShogiGame(), ShogiGame()])
     options = Options.for_game("shogi").with_values({"device": "cpu", "workers": 1, "memory": 2**20})
@@ -255,6 +340,18 @@ def test_a_plot_without_matplotlib(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["nps", "--plot", str(tmp_path / "x.png")]) == 2
     assert "a picture needs matplotlib, which is not installed: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
+def test_networks_for_shogi_without_onnx(
+    package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["nets", "--sizes", "1x4", "--for", "0.1"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"yomi: error: this benchmark needs {package}, which is not installed: ")
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -324,6 +421,7 @@ def test_the_game_of_a_benchmark_may_follow_flags(monkeypatch: pytest.MonkeyPatc
         ("nps --game shogi --komi 7", "unrecognized arguments: --komi"),
         ("nps --net yomi-shogi-6x64 --komi 7", "unrecognized arguments: --komi"),
         ("nps go --game shogi", "go with --game shogi: expected one game"),
+        ("choices go --judge yomi:visits=1 --positions x", "no PLAYER after the game"),
         ("nps --entering-king 27", "unrecognized arguments: --entering-king"),
         ("tree --mate-depth 2", "invalid choice: 2"),
     ],
@@ -386,7 +484,7 @@ def test_self_play_ends_when_time_is_up(monkeypatch: pytest.MonkeyPatch, capsys:
         clock[0] += arguments[-1]
         return 1000.0
 
-    monkeypatch.setattr(selfplay, "process_workers", Processes)
+    monkeypatch.setattr(selfplay, "ProcessWorkers", Processes)
     monkeypatch.setattr(selfplay, "evaluator_rate", rate)
     monkeypatch.setattr(selfplay, "batch_sizes", lambda *_: [8, 32])
     monkeypatch.setattr(selfplay, "time", SimpleNamespace(monotonic=lambda: clock[0]))

@@ -129,7 +129,7 @@ def test_flags_without_meaning_to_an_analysis_are_refused(words: str) -> None:
         ("selfplay go --gmes 5", "did you mean --games?"),
         ("bench nps --vorkers 5", "did you mean --workers"),
         ("slefplay", "did you mean selfplay?"),
-        ("bench rolouts", "did you mean rollouts?"),
+        ("bench nest", "did you mean nets?"),
         ("gpt", "did you mean gtp?"),
         ("play go --level 11", "--level: expected an integer from 0 to 10, or max, or off, found 11"),
         ("play go --level -1", "--level: expected an integer from 0 to 10, or max, or off, found -1"),
@@ -192,6 +192,7 @@ def test_kernels_that_cannot_be_compiled_are_one_line(
         ("learn go --cluster local", "--actor-cpus 0.5", "--cores-per-process 0.5"),
         ("learn go --cluster local", "--actor-gpus 0.5", "--gpus-per-process 0.5"),
         ("learn go", "--games 4", "--at-once 4"),
+        ("bench nets", "--threads 4", "--workers 4"),
     ],
 )
 def test_old_names_of_flags(words: str, old: str, new: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,7 +200,7 @@ def test_old_names_of_flags(words: str, old: str, new: str, capsys: pytest.Captu
     parse = make_parser(()).parse_args if is_bench else build(words.split()).parse_args
     before, after = (parse(f"{words} {flag}".split()[is_bench:]) for flag in (old, new))
     assert vars(before) == vars(after)
-    command = re.match(r"[a-z]+( go)?", words)
+    command = re.match(r"[a-z]+( go| nets)?", words)
     assert command is not None
     text = help_of(f"{command[0]} --help-all", capsys)
     assert new.split()[0] in text

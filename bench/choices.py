@@ -1,0 +1,267 @@
+"""`bench choices`: how good the engines' moves are in positions of games, by the evaluation of a stronger engine.
+
+A match yields one bit a game. This benchmark measures for each move how much winrate it gives away, in a small part of
+a match's time. All answers are kept in a file: the same command resumes, and another engine can be compared on the same
+positions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
+
+from yomi.engine.clients.client import RESIGN, WIN, EngineClient, EngineError
+from yomi.engine.clock import UNLIMITED, TimeSettings
+from yomi.engine.color import DRAW
+from yomi.engine.matches.schedule import record_files
+from yomi.engine.play import G
+from yomi.errors import LineError, fault_of
+from yomi.nets.files import append_lines
+from yomi.nets.text import parse_json
+
+if TYPE_CHECKING:
+    from yomi.engine.clients.spec import EngineSpec
+    from yomi.engine.matches.games import MatchGame
+
+# Maps (engine, position, move) to the evaluating engine's winrate for the side to move after that move (empty: of the
+# position itself), and (engine, position, CHOICE) to the engine's move.
+Said: TypeAlias = dict[tuple[str, str, str], Any]
+CHOICE = "choice"
+# If two engines choose the same move, the evaluation is needed once.
+# Seconds to wait for an engine's start.
+START_TIMEOUT = 300.0
+
+
+class ChoicesError(LineError):
+    """A file or an engine cannot be used; the message is one line."""
+
+
+class Sayings:
+    """The answers of engines, appended to a file of JSON lines."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Read a file if it exists. None keeps nothing.
+
+        Raises:
+            ChoicesError: a line of the file has another form.
+        """
+        self._said: Said = {}
+        if path is not None and path.exists():
+            for number, line in enumerate(path.read_bytes().splitlines(), 1):
+                try:
+                    engine, position, move, value = parse_json(line)
+                    self._said[engine, position, move] = value
+                except (ValueError, TypeError):
+                    raise ChoicesError(f"{path}, line {number}: expected what `bench choices` has written") from None
+        self._path = path
+
+    def of(self, key: tuple[str, str, str], ask: Callable[[], Any]) -> Any:
+        """Return the stored answer, or ask the engine and store it."""
+        if key not in self._said:
+            self._said[key] = ask()
+            if self._path is not None:
+                append_lines(self._path, json.dumps([*key, self._said[key]]) + "\n")
+        return self._said[key]
+
+
+class Asked(Generic[G]):
+    """An engine that is asked about one position after another. It starts at the first question."""
+
+    def __init__(self, spec: EngineSpec, kind: MatchGame[G], rules: dict[str, Any], sayings: Sayings) -> None:
+        known = hashlib.sha256(json.dumps([asdict(spec), rules], sort_keys=True).encode()).hexdigest()
+        self.name = f"{spec.name} {known[:16]}"
+        self._spec, self._kind, self._sayings = spec, kind, sayings
+        self._referee = kind.referee(rules, None)
+        self._client: EngineClient | None = None
+
+    def choice(self, position: str, game: G) -> str:
+        """Return the move that the engine chooses.
+
+        Raises:
+            ChoicesError: the engine fails, or its move is not legal.
+        """
+        move = str(self._sayings.of((self.name, position, CHOICE), lambda: self._ask(game)[0]))
+        if move.lower() != RESIGN:
+            try:
+                self._kind.read_answer(game, move)
+            except ValueError as error:
+                raise ChoicesError(f"player {self._spec.name}: {error}") from None
+        return move
+
+    def winrate(self, position: str, game: G, move: str = "") -> float:
+        """Return the engine's winrate of the side to move, in [0, 1], or the result if the game has ended.
+
+        Args:
+            position: the text of the game's position.
+            game: the position.
+            move: a legal move that is made first; empty for none.
+
+        Raises:
+            ChoicesError: the engine fails, or reports no winrate.
+        """
+
+        def ask() -> float:
+            if move.lower() == RESIGN:
+                return 0.0
+            if not move:
+                return self._opinion(game)
+            played = self._kind.read_answer(game, move).move
+            if played is None:  # a declaration of the win
+                return 1.0
+            after = game.copy()
+            after.push(played)
+            ended = self._referee.judge(after)
+            if ended is not None:
+                return 0.5 if ended.winner == DRAW else float(ended.winner == game.side_to_move)
+            return 1.0 - self._opinion(after)
+
+        return float(self._sayings.of((self.name, position, move), ask))
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    def _opinion(self, game: G) -> float:
+        winrate = self._ask(game)[1]
+        if winrate is None:
+            raise ChoicesError(f"--judge {self._spec.name}: expected an engine that reports winrates")
+        return winrate
+
+    def _ask(self, game: G) -> tuple[str, float | None]:
+        """Return the engine's move and winrate (None if it reports no winrate)."""
+        moves = [self._kind.format_move(game, move) for _, move in game.moves]
+        color = game.side_to_move
+        try:
+            if self._client is None:
+                self._client = self._kind.client(self._spec, timeout=START_TIMEOUT)
+            self._kind.set_up(self._client, game, TimeSettings())
+            answer = self._client.choose(self._kind.start_of(game), moves, color, UNLIMITED)
+        except EngineError as error:
+            raise ChoicesError(f"player {self._spec.name}: {error}") from None
+        if answer.move.lower() == RESIGN:
+            return answer.move, 0.0
+        if answer.move == WIN:
+            return answer.move, 1.0
+        return answer.move, None if answer.evaluation is None else answer.evaluation.winrate
+
+
+def read_games(
+    path: Path, kind: MatchGame[Any], rules: dict[str, Any]
+) -> Iterator[tuple[Any, Callable[[int | None], str]]]:
+    """Yield each record of a file or folder, and a function that returns its game after a number of moves (None: all)
+    in the form of a match's openings.
+
+    Raises:
+        ChoicesError: a file cannot be read.
+    """
+    for file in record_files(path, kind.suffixes):
+        try:
+            for record in kind.load_records(file):
+                yield record, functools.partial(kind.opening_of, record, rules=rules)
+        except ValueError as error:
+            raise ChoicesError(fault_of(file, error)) from None
+
+
+def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begin: int, step: int) -> Iterator[str]:
+    """Yield positions of games in the form of a match's openings, each once: first those after `begin` moves of each
+    game.
+
+    Args:
+        path: a record, or a folder of records.
+        kind: the game.
+        rules: the value of `kind.rules(...)`.
+        begin: number of moves before the first position of a game.
+        step: number of moves between two positions.
+
+    Raises:
+        ChoicesError: a file cannot be read.
+    """
+    lines = []
+    for _, opening in read_games(path, kind, rules):
+        plies = range(begin, len(kind.begin(rules, opening(None)).moves), step)
+        lines.append([opening(ply) for ply in plies])
+    seen = set()
+    for ply in range(max(map(len, lines), default=0)):
+        for line in lines:
+            if ply < len(line) and line[ply] not in seen:
+                seen.add(line[ply])
+                yield line[ply]
+
+
+def run(
+    specs: Sequence[EngineSpec],
+    judge: EngineSpec,
+    kind: MatchGame[Any],
+    rules: dict[str, Any],
+    positions: Sequence[str],
+    balance: float,
+    path: Path | None,
+    say: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """Ask all engines about all positions; return a row for each engine.
+
+    Args:
+        specs: the engines. The others are compared with the first.
+        judge: the engine that evaluates the moves.
+        kind: the game.
+        rules: the value of `kind.rules(...)`.
+        positions: in the form of a match's openings.
+        balance: minimum winrate of both sides, by the evaluating engine; other positions are skipped.
+        path: the file of answers; None keeps nothing.
+        say: receives lines about the progress.
+
+    Raises:
+        ChoicesError: the file has another form, an engine fails, or no position is left.
+    """
+    with contextlib.ExitStack() as stack:
+        sayings = Sayings(path)
+        judging = stack.enter_context(contextlib.closing(Asked(judge, kind, rules, sayings)))
+        players = [stack.enter_context(contextlib.closing(Asked(spec, kind, rules, sayings))) for spec in specs]
+        worth: list[list[float]] = [[] for _ in players]
+        differs = [0] * len(players)
+        for number, position in enumerate(positions, 1):
+            game = kind.begin(rules, position)
+            winrate = judging.winrate(position, game)
+            if not balance <= winrate <= 1.0 - balance:
+                continue
+            moves = [player.choice(position, game) for player in players]
+            values = dict.fromkeys(moves, winrate)
+            if len(values) > 1:
+                values = {move: judging.winrate(position, game, move) for move in values}
+            for index, move in enumerate(moves):
+                worth[index].append(values[move] - values[moves[0]])
+                differs[index] += move != moves[0]
+            if number % 100 == 0:
+                say(f"{number} positions, {len(worth[0])} of them even: " + ", ".join(map(_shown, worth)))
+    if not worth[0]:
+        raise ChoicesError(f"none of {len(positions)} positions is even, expected more, or a smaller --balance")
+    return [
+        {
+            "player": spec.name,
+            "positions": len(gained),
+            "differs": share / len(gained),
+            "gained_per_10000": 1e4 * _mean(gained),
+            "standard_error": 1e4 * _error(gained),
+        }
+        for spec, gained, share in zip(specs, worth, differs, strict=True)
+    ]
+
+
+def _shown(values: Sequence[float]) -> str:
+    return f"{1e4 * _mean(values):+.0f} ± {1e4 * _error(values):.0f}"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / max(1, len(values))
+
+
+def _error(values: Sequence[float]) -> float:
+    mean, count = _mean(values), len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / max(1, count * (count - 1)))
