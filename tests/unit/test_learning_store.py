@@ -29,8 +29,9 @@ from yomi.engine.learning.run import RunSettings
 from yomi.engine.learning.settings import LearnSettings, learn_settings
 from yomi.engine.learning.spool import SelfPlayGame
 from yomi.engine.learning.store import Store
+from yomi.engine.machine import start_facts
 from yomi.engine.registry import GAMES
-from yomi.nets.data.shards import check_shard, widths
+from yomi.nets.data.shards import check_shard, open_dataset, widths
 from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import feature_set
 from yomi.nets.user_files import keep_files, load_object
@@ -224,13 +225,21 @@ def test_a_network_is_what_its_name_says(open_store: Callable[..., Store], tmp_p
         store.network("ffff")
 
 
+def test_a_broken_shard_is_named(open_store: Callable[..., Store]) -> None:
+    store = open_store()
+    store.add(played(0))
+    store.close_shards()
+    (store.folder / "rows/train-05-00001/value.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(NetworkError, match=r"train-05-00001/value\.npy"):
+        open_dataset(store.folder / "rows").shards[0].open()
+
+
 def test_the_oldest_rows_go_but_the_window_stays(open_store: Callable[..., Store]) -> None:
     store = open_store()
     for number in range(6):
         store.add(played(number))
         store.close_shards()
     store.tidy(0, 6)
-    assert store.rows == 18, "removed rows count"
     assert games_of(store) == [4, 5]
     assert sorted(path.name for path in (store.folder / "games").iterdir()) == ["05-00005.sgf", "05-00006.sgf"]
     store.add(played(6))
@@ -433,6 +442,17 @@ def test_a_damaged_shard_is_set_aside_and_its_record_stays(
     assert not warnings_in(caplog)
 
 
+def test_rows_of_shards_that_were_removed_still_count(open_store: Callable[..., Store]) -> None:
+    store = open_store()
+    for number in range(6):
+        store.add(played(number))
+        store.close_shards()
+    store.tidy(0, 6)
+    assert store.rows == 18
+    store.close()
+    assert open_store().rows == 18
+
+
 def promote(store: Store, number: int) -> str:
     made = store.folder.parent / "made.bin.gz"
     made.write_bytes(f"weights {number}".encode())
@@ -525,6 +545,11 @@ def test_a_run_and_its_files_may_be_moved(tmp_path: Path) -> None:
     Store(tmp_path / "moved", moved, frozenset(), "go-stones-2", ".onnx").close()
     with pytest.raises(LearningError, match=r"search '/mnt/mine.py:Search' \(now '/mnt/mine.py:Other'\)"):
         Store(tmp_path / "moved", {**moved, "search": "/mnt/mine.py:Other"}, frozenset(), "go-stones-2", ".onnx")
+
+
+def test_a_start_names_what_it_ran_on() -> None:
+    facts = start_facts()
+    assert {"host", "cpu", "cores", "python", "numpy", "numba"} <= set(facts)
 
 
 @pytest.mark.parametrize("use", ["search", "targets", "network", "loss"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
+import os
 import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,9 +23,9 @@ from yomi.engine.clients.spec import SpecError, parse_spec
 from yomi.engine.clusters.jobs import Run, Task, begin_run
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.matches.games import Adjudicator
-from yomi.engine.matches.match import as_described_now, described, find_game, match
+from yomi.engine.matches.match import as_described_now, described, find_game, make_openings, match, opening_source
 from yomi.engine.matches.parts import check_journal, unit_of
-from yomi.engine.matches.rating import Sprt, expected_score, pair_counts
+from yomi.engine.matches.rating import PAIR_SCORES, Sprt, expected_score, pair_counts
 from yomi.engine.matches.results import (
     JOURNAL_NAME,
     GameLog,
@@ -33,7 +36,7 @@ from yomi.engine.matches.results import (
     read_journal,
     write_journal,
 )
-from yomi.engine.matches.schedule import draw_openings, load_openings, pairs_of, schedule, shuffled
+from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
 from yomi.engine.matches.settings import MatchSettings, bounds, cpus
 from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION, SCORE, Ended, Referee
@@ -52,6 +55,11 @@ def test_every_opening_is_played_with_both_colors() -> None:
     assert {game.opening for game in games} == {0, 1}
     assert len(by_opening) == 24
     assert games[:12] == list(schedule(pairs_of(4), 2, 2))  # a longer match begins like a shorter one
+
+
+def test_an_odd_number_of_games() -> None:
+    games = list(schedule(pairs_of(2), 3, 5))
+    assert [(game.black, game.white, game.opening) for game in games] == [(0, 1, 0), (1, 0, 0), (0, 1, 1)]
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -145,6 +153,16 @@ def test_another_player_is_another_match(tmp_path: Path, was: str, now: str, mes
     with pytest.raises(MatchError) as error:
         MatchJournal(tmp_path, of_players(now))
     assert f"another match: {message}; use the same settings" in str(error.value)
+
+
+def test_a_journal_from_before_all_of_a_player_was_told() -> None:
+    assert set(described(parse_spec("prog", "go", "gtp"))) == {
+        "name",
+        "command",
+        "limits",
+        "options",
+        "init",
+    }
 
 
 def test_what_is_kept_may_change_while_a_match_goes_on(tmp_path: Path) -> None:
@@ -265,6 +283,38 @@ def test_drawn_openings_differ() -> None:
     assert draw_openings(lambda: "same", 3, ["x"]) == ["x", "same"]
 
 
+@pytest.mark.parametrize("game", ["go", "shogi"])
+def test_a_match_with_more_games_has_the_openings_of_one_with_so_many(game: str) -> None:
+    settings = argparse.Namespace(openings="policy", opening_moves=2, opening_seed=1, opening_net=None, size=9, games=4)
+    kind = GAMES[game]
+    few = make_openings(settings, kind, {}, print)
+    settings.games = 7
+    more = make_openings(settings, kind, {}, print, few)
+    assert (more[:2], len(set(more))) == (few, 4)
+    assert more == make_openings(settings, kind, {}, print)
+    assert make_openings(argparse.Namespace(openings="policy", games=4), kind, {}, print, more) == more
+
+
+@pytest.mark.slow
+def test_a_longer_match_does_with_the_openings_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = argparse.Namespace(openings="policy", opening_moves=1, opening_seed=1, opening_net=None, size=2, games=2)
+    first = make_openings(settings, GAMES["go"], {}, print)
+    settings.games = 100
+    more = make_openings(settings, GAMES["go"], {}, print, first)
+    assert more[:1] == first
+    assert 1 < len(set(more)) == len(more) <= 5
+    assert f"found only {len(more)} different openings of 1 moves" in capsys.readouterr().out
+    with pytest.raises(MatchError, match="different openings found, expected 50; increase --opening-moves"):
+        make_openings(settings, GAMES["go"], {}, print)
+
+
+def test_openings_come_again_in_the_order_of_the_schedule() -> None:
+    for pairs in (1, 3):
+        games = list(schedule([(0, each) for each in range(1, pairs + 1)], 11, 3))
+        assert all(openings_before(game.number, pairs) % 3 == game.opening for game in games)
+        assert openings_before(games[-1].number, pairs) == 5
+
+
 @pytest.mark.parametrize(
     ("old", "now", "same"),
     [
@@ -288,6 +338,13 @@ def test_a_match_goes_on_with_the_same_openings(
     described = {"opening_source": now}
     with contextlib.nullcontext() if same else pytest.raises(MatchError, match="another match: opening_source"):
         MatchJournal(tmp_path, described, as_described_now=lambda found: as_described_now(found, now)).close()
+
+
+def test_the_network_is_told_where_openings_are_drawn_from_it() -> None:
+    settings = MatchSettings(openings="policy", opening_moves=2, opening_seed=1)
+    assert opening_source(settings) == ["policy", 2, 1, None]
+    assert opening_source(replace(settings, opening_net="net.onnx")) == ["policy", 2, 1, "net.onnx"]
+    assert opening_source(replace(settings, opening_net="net.onnx", openings="lines.sfen")) == ["lines.sfen", 2, 1]
 
 
 # -- adjudication ------------------------------------------------------------------------------------------------------
@@ -317,6 +374,31 @@ def test_both_must_see_it() -> None:
 
 
 # -- SPRT --------------------------------------------------------------------------------------------------------------
+
+
+def play_out(test: Sprt, elo: float, seed: int) -> str:
+    """Return the verdict on simulated pairs of games with 30% draws."""
+    rng = random.Random(seed)
+    counts = [0] * len(PAIR_SCORES)
+    win, draw = expected_score(elo) - 0.15, 0.3
+    for number in range(100_000):
+        points = 0.0
+        for _ in range(2):
+            chance = rng.random()
+            points += 1.0 if chance < win else 0.5 if chance < win + draw else 0.0
+        counts[round(2 * points)] += 1
+        if number % 20 == 0 and (verdict := test.verdict(counts)):
+            return verdict
+    return ""
+
+
+def test_error_rates() -> None:
+    test = Sprt(0.0, 50.0)
+    verdicts = {elo: Counter(play_out(test, elo, seed) for seed in range(60)) for elo in (0.0, 50.0)}
+    assert verdicts[0.0]["elo1"] <= 7  # 3 expected
+    assert verdicts[50.0]["elo0"] <= 7
+    assert play_out(test, 150.0, 1) == "elo1"
+    assert play_out(test, -100.0, 1) == "elo0"
 
 
 def test_an_sprt_says_how_it_stands() -> None:
@@ -439,23 +521,41 @@ def header(**changes: Any) -> Callable[[Path, Entries], None]:
 
 TAMPERED: dict[str, tuple[Callable[[Path, Entries], Any], str]] = {
     "a game twice": (lambda folder, entries: entries.append(entries[1]), "line 8: game 1 is also in line 2"),
+    "twice with opposite winners": (
+        lambda folder, entries: entries.append({**entries[1], "winner": BLACK, "detail": "B+7.5"}),
+        "line 8: game 1 is also in line 2",
+    ),
     "a second header": (lambda folder, entries: entries.insert(2, entries[0]), "line 3: expected the journal"),
     "another winner": (game(winner=BLACK), "the winner 1 and the score 'W.7.5', which contradict"),
+    "another winner and score": (game(winner=BLACK, detail="B+7.5"), "the winner 1 and 2 in game-00001.sgf"),
+    "no winner": (game(winner=DRAW), "the winner 0 and the score"),
     "no winner after a resignation": (game(winner=DRAW, ending="resignation"), "winner 0 and the ending 'resignation'"),
     "a winner after no result": (game(ending="no result"), "winner 2 and the ending 'no result'"),
+    "an impossible winner": (game(winner=3), "line 2: expected the journal of a match .winner 3"),
     "an unknown player": (game(black="D"), "the player 'D', expected one of A, B, C"),
     "a player against itself": (game(white="A"), "is A against A, expected A against B"),
+    "exchanged colors": (game(black="B", white="A"), "is B against A, expected A against B"),
+    "another pair": (game(white="C"), "is A against C, expected A against B"),
+    "a negative number": (game(number=-2), "is of another task"),
     "a number beyond the match": (game(number=10_000), "is of another task"),
     "the number of another game": (game(number=3), "is A against B, expected C against A"),
     "another opening": (game(opening=1), "opening 2, expected 1 to 1"),
+    "a negative opening": (game(opening=-1), "an impossible number"),
     "more moves": (game(plies=9), "other moves than game-00001.sgf"),
+    "negative moves": (game(plies=-1), "an impossible number"),
+    "negative time": (game(seconds=[-1.0, 0.0]), "an impossible number"),
+    "more chosen moves than moves": (game(chosen=[9, 9]), "an impossible number"),
     "another key": (game(key="0" * 16), "other moves than game-00001.sgf"),
+    "no key": (game(key=""), "an impossible number"),
     "no record": (game(files=[]), "moves and no record"),
     "the record of another game": (game(files=["game-00002.sgf"]), "the record 'game-00002.sgf', expected game-00001"),
+    "a record elsewhere": (game(files=["../elsewhere/game-00001.sgf"]), "expected game-00001"),
     "a record twice": (game(files=["game-00001.sgf"] * 2), "names a record twice"),
     "an absent record": (game(files=["game-00001.csa"]), "No such file"),
     "exchanged records": (swap_records, "line 2: game 1"),
     "a symbolic link as a record": (link(lambda path, other: path.symlink_to(other)), "a link, folder or device found"),
+    "a pipe as a record": (link(lambda path, other: os.mkfifo(path)), "a link, folder or device found"),
+    "a folder as a record": (link(lambda path, other: path.mkdir()), "a link, folder or device found"),
     "an empty record": (edit_record("(;", ""), "line 2: game 1"),
     "two games in a record": (link(lambda path, other: path.write_bytes(2 * other.read_bytes())), "2 games in game-"),
     "another result in the record": (edit_record("W+7.5", "B+7.5"), "the winner 2 and 1 in game-00001.sgf"),
@@ -466,7 +566,12 @@ TAMPERED: dict[str, tuple[Callable[[Path, Entries], Any], str]] = {
         header(players=[{"name": each, "limits": "visits 2", "options": {}, "init": []} for each in "DBC"]),
         "line 1: players.0.name 'D' found, expected 'A' as in run.json",
     ),
+    "another limit in the header": (
+        header(players=[{"name": each, "limits": "visits 9", "options": {}, "init": []} for each in PLAYERS]),
+        "line 1: players.0.limits 'visits 9' found, expected 'visits 2'",
+    ),
     "another komi in the header": (header(komi=0.5), "line 1: komi 0.5 found, expected"),
+    "another board in the header": (header(size=9), "line 1: size 9 found, expected 5"),
     "other openings in the header": (header(kept={"openings": ["A1"]}), "other moves than game-00001.sgf"),
     "no openings in the header": (header(kept={}), "line 1: a broken description"),
 }  # fmt: skip
@@ -489,6 +594,14 @@ def test_a_journal_that_contradicts_itself_is_refused(name: str, tmp_path: Path)
     for command in (["status", str(folder)], ["merge", str(folder), "--out", str(tmp_path / "merged")]):
         assert main(command) == 2
     assert not (tmp_path / "merged").exists()
+
+
+def test_a_journal_elsewhere_is_refused(tmp_path: Path) -> None:
+    run = write_match(tmp_path / "part")
+    (tmp_path / "part" / JOURNAL_NAME).rename(tmp_path / "elsewhere")
+    (tmp_path / "part" / JOURNAL_NAME).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(MatchError, match="a link, folder or device found"):
+        check_journal(tmp_path / "part", run, GAMES)
 
 
 @pytest.mark.parametrize("suffix", [".csa", ".kifu"])

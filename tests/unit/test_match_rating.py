@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -74,6 +75,50 @@ def test_published_duels(duel: Duel) -> None:
     assert 100 * ratings.draw_error == pytest.approx(duel.draws[1], abs=0.5)
 
 
+LEAGUES = [
+    ([(151, 33, 64), (87, 57, 101), (60, 48, 133)], [87.3, -12.7, -74.6], [28.2, 27.1, 28.5], [100, 99], 37.14, 20.20),
+    ([(170, 52, 74), (93, 68, 133), (84, 68, 140)], [79.6, -32.9, -46.7], [24.6, 25.0, 24.7], [100, 73], 43.31, 22.59),
+]
+
+
+@pytest.mark.parametrize("share", [0.4, 0.6])
+@pytest.mark.parametrize(("scores", "elo", "errors", "cfs", "advantage", "draws"), LEAGUES)
+def test_published_leagues(
+    scores: list[tuple[int, int, int]],
+    elo: list[float],
+    errors: list[float],
+    cfs: list[int],
+    advantage: float,
+    draws: float,
+    share: float,
+) -> None:
+    """Games and draws of each pair follow from the totals; wins but for one number, which makes no difference."""
+    games = [sum(score) for score in scores]
+    counts = np.zeros((3, 3, 3))
+    wins: dict[tuple[int, int], float] = {}
+    played, drawn = {}, {}
+    for i, j, k in ((0, 1, 2), (0, 2, 1), (1, 2, 0)):
+        played[i, j] = (games[i] + games[j] - games[k]) / 2
+        drawn[i, j] = (scores[i][1] + scores[j][1] - scores[k][1]) / 2
+    wins[0, 1] = share * (played[0, 1] - drawn[0, 1]) + 13
+    wins[0, 2] = scores[0][0] - wins[0, 1]
+    wins[1, 2] = scores[1][0] - (played[0, 1] - drawn[0, 1] - wins[0, 1])
+    assert all(0 <= wins[pair] <= played[pair] - drawn[pair] for pair in wins)
+
+    def fitted(extra: float) -> Ratings:
+        for i, j in wins:
+            won, lost = wins[i, j], played[i, j] - drawn[i, j] - wins[i, j]
+            counts[i, j] = won / 2 + extra, drawn[i, j] / 2, lost / 2 - extra
+            counts[j, i] = lost / 2 + extra, drawn[i, j] / 2, won / 2 - extra
+        return fit("ABC", counts)
+
+    ratings = with_advantage(fitted, advantage)
+    assert ratings.elo == pytest.approx(elo, abs=3)
+    assert ratings.errors == pytest.approx(errors, abs=1.5)
+    assert [100 * ratings.superiority(i, i + 1) for i in (0, 1)] == pytest.approx(cfs, abs=4)
+    assert 100 * ratings.draw_rate == pytest.approx(draws, abs=1)
+
+
 def test_a_published_league_with_its_colors() -> None:
     """Two of dlshogi and Suisho; Black's wins, draws and losses. The printed ratings also have 52 duplicate games."""
     counts = np.zeros((3, 3, 3), int)
@@ -114,6 +159,14 @@ def test_known_ratings_are_recovered_within_the_error_bars() -> None:
     assert np.std(advantages) == pytest.approx(1, abs=0.15)
     assert np.std(draws) == pytest.approx(1, abs=0.15)
     assert np.mean(advantages) == pytest.approx(0, abs=0.25)
+
+
+def test_ten_thousand_games_of_many_players_are_rated_at_once() -> None:
+    rng = np.random.default_rng(2)
+    counts = simulate(rng.normal(0, 200, 100), 30.0, 0.5, 10_000, rng)
+    begin = time.process_time()  # of this process alone: the machine may be busy
+    fit(range(100), counts)  # type: ignore[arg-type]
+    assert time.process_time() - begin < 20.0
 
 
 def test_expected_scores_keep_their_meaning_whatever_the_draws() -> None:

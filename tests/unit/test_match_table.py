@@ -147,6 +147,12 @@ def test_duplicates() -> None:
     assert report(games).games == 5
 
 
+def test_faults_are_counted() -> None:
+    games = [GameResult(0, "A", "B", BLACK, "time"), GameResult(1, "B", "A", BLACK, "failure"),
+             GameResult(2, "A", "B", WHITE, "score")]  # fmt: skip
+    assert {row.player: row.faults for row in report(games).rows} == {"A": 1, "B": 1}
+
+
 def test_records_of_shogi_are_rated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     moves = [RecordedMove(parse_usi("7g7f"), 3.0), RecordedMove(parse_usi("3c3d"), 2.0)]
     save_records(tmp_path / "a.csa", [GameRecord(moves=moves, black="A", white="B", ending="TORYO")])

@@ -162,6 +162,15 @@ def test_handicap_games_are_no_training_positions(
         to_bytes(handicap, ".hcpe")
 
 
+def test_suffixes_in_capitals(tmp_path: Path) -> None:
+    source = tmp_path / "a.hcpe"
+    source.write_bytes(write_hcpe([random_record(1, 60)]))
+    rows = read_rows(source, ShogiLimits(), 0)
+    for name, data in (("TEACHER.HCPE", source.read_bytes()), ("TEACHER.PSV", to_psv(rows))):
+        (tmp_path / name).write_bytes(data)
+        assert to_hcpe(read_rows(tmp_path / name, ShogiLimits(), 0)) == source.read_bytes()
+
+
 def with_moves(source: Path, target: Path, moves: dict[int, int]) -> Path:
     """Write an hcpe or psv file again with other moves in some of its records."""
     data = np.fromfile(source, HCPE_DTYPE if source.suffix == ".hcpe" else PSV_DTYPE)
@@ -201,6 +210,16 @@ def test_moves_that_cannot_be_played_are_refused(tmp_path: Path) -> None:
     with_moves(source, changed, {0: board_move(0, 80)})
     with pytest.raises(NetworkError, match=r"^move 1a9i in lnsg.* b - 1: Black has no piece on 1a; expected one that"):
         make_shogi_dataset([changed], tmp_path / "set", ShogiDataOptions(), quiet)
+
+
+def test_a_set_goes_on_only_with_the_same_records(tmp_path: Path) -> None:
+    source = tmp_path / "a.hcpe"
+    source.write_bytes(write_hcpe([random_record(seed, 60) for seed in range(3)]))
+    make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(), quiet)
+    make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(), quiet)
+    source.write_bytes(write_hcpe([random_record(seed, 60) for seed in range(1, 4)]))
+    with pytest.raises(NetworkError, match=r"sources.0 a\.hcpe [0-9a-f]{16} found, expected a\.hcpe "):
+        make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(), quiet)
 
 
 def test_positions_without_a_move_have_no_policy(tmp_path: Path) -> None:

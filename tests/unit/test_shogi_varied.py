@@ -119,6 +119,22 @@ def test_a_run_goes_on_and_comes_out_the_same(source: Dataset, tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_set_in_parts_is_the_whole_set(count: int, source: Dataset, tmp_path: Path) -> None:
+    assert vary(source, "--shards", "6", "--out", str(tmp_path / "whole")) == 0
+    for number in range(count, 0, -1):
+        task = f"{number}/{count}"
+        assert vary(source, "--shards", "6", "--task", task, "--out", str(tmp_path / "parts")) == 0
+    assert main(["merge", str(tmp_path / "parts"), "--out", str(tmp_path / "merged")]) == 0
+    files = [path.relative_to(tmp_path / "whole") for path in sorted((tmp_path / "whole").rglob("*.*"))]
+    assert len(files) > 6 * 5
+    for file in files:
+        if file.name != "run.json":
+            assert (tmp_path / "merged" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+    assert len(list((tmp_path / "merged").rglob("*.*"))) == len(files)
+
+
+@pytest.mark.slow
 def test_a_cluster_makes_the_whole_set(source: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert vary(source, "--shards", "6", "--out", str(tmp_path / "whole")) == 0
     monkeypatch.setattr(FakeUnitPool, "made", [], raising=False)
