@@ -127,7 +127,7 @@ def test_a_review_in_a_folder_with_foreign_letters(tmp_path: Path) -> None:
 
 
 def test_the_page() -> None:
-    pytest.importorskip("fastapi", reason="the extra web is not installed")
+    pytest.importorskip("fastapi", exc_type=ImportError, reason="the extra web is not installed, or this system lacks its parts")
     with talk("serve", "--port", "0") as server:
         address = server.line(lambda line: line.startswith("http"))
         with urllib.request.urlopen(address, timeout=PATIENCE) as page:
