@@ -176,7 +176,7 @@ def find_rows(inputs, pos, view, rows):  # type: ignore[no-untyped-def]
     return count
 
 
-@kernel
+@inlined
 def find_changes(inputs, pos, move, changes, ply):  # type: ignore[no-untyped-def]
     """Write the changes by a legal move of `pos` into `changes`, at the `ply` of the position after the move."""
     us = U(pos.side_to_move) - U(1)

@@ -16,7 +16,7 @@ from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel, machine_code
 
 BUCKET = 4  # entries of a cache line: a position may be in any of them
-ENTRY_BYTES = 16
+BUCKET_BYTES = 16 * BUCKET
 NO_VALUE = 32767  # static value of an entry if unknown
 # Bounds: the true value is at most, at least, or equal to the stored value.
 UPPER, LOWER, EXACT = 1, 2, 3
@@ -27,8 +27,10 @@ AGE_PLIES = 4
 
 def make_table(memory: int) -> npt.NDArray[np.uint64]:
     """Return an empty table, uint64[buckets, 2 * BUCKET], of at most `memory` bytes and at least one bucket."""
-    buckets = 1 << max(0, (memory // (BUCKET * ENTRY_BYTES)).bit_length() - 1)
-    return np.zeros((buckets, 2 * BUCKET), np.uint64)
+    buckets = 1 << max(0, (memory // BUCKET_BYTES).bit_length() - 1)
+    words = np.zeros(2 * BUCKET * (buckets + 1), np.uint64)
+    first = -words.ctypes.data % BUCKET_BYTES // words.itemsize  # each bucket is one cache line
+    return words[first : first + 2 * BUCKET * buckets].reshape(buckets, 2 * BUCKET)
 
 
 # The data, from the lowest bit: move 16, value 16, static value 16, depth 8, bound 2, 1 if on a principal variation,
@@ -52,7 +54,7 @@ def touch(typing_context: Any, address: Any) -> Any:
 @inlined
 def prefetch(table, key):  # type: ignore[no-untyped-def]
     """Load the bucket of a key into the processor's cache, without waiting for it."""
-    touch(U(table.ctypes.data) + (key & U(table.shape[0] - 1)) * U(BUCKET * ENTRY_BYTES))
+    touch(U(table.ctypes.data) + (key & U(table.shape[0] - 1)) * U(BUCKET_BYTES))
 
 
 @inlined
