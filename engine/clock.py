@@ -176,6 +176,7 @@ class Budget:
     soft: float = math.inf  # stop here, unless the choice is unsettled; earlier if nothing can change it
     hard: float = math.inf  # stop here in any case; at least `soft`
     start: float = 0.0  # when the clock started
+    free: float = 0.0  # until here a move costs no later time (byo-yomi): no reason to stop earlier
 
     @classmethod
     def shared(cls, spare: float, moves: float, each: float, last: float) -> Budget:

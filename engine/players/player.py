@@ -332,7 +332,7 @@ class Player(abc.ABC, Generic[G]):
         hard = request.start + budget.hard
         if seconds is not None:
             hard = min(hard, base + seconds)
-        return Budget(min(request.start + budget.soft, hard), hard, request.start)
+        return Budget(min(request.start + budget.soft, hard), hard, request.start, request.start + budget.free)
 
     def _limits(self, turn: Turn[G]) -> Limits:
         """Return the limits that the search enforces. `watch` enforces limits that `ponderhit` can change."""

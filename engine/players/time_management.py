@@ -128,7 +128,8 @@ def is_settled(report: SearchReport, begin: float, now: float, plan: Budget) -> 
         return False
     first, second = sorted((0, *(move.visits for move in moves)), reverse=True)[:2]
     if report.depth:  # alpha-beta: nodes are no votes, and one of them can refute the best move
-        return now >= plan.soft
+        base = max(plan.start, plan.free)
+        return now >= base + report.time_share * (plan.soft - base)
     if now >= plan.soft:
         return moves[0].visits == first
     remaining = report.playouts / max(now - begin, 1e-3) * (plan.soft - now)

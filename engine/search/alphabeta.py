@@ -40,6 +40,7 @@ MAX_NODES = 2**62
 NODES_PER_THREAD = 100_000  # of a search with a limit of nodes, at least
 CLEARING_THREADS = 4
 VOTE_VALUE = 14  # the greater, the less the value of a thread's best move counts in the vote
+MIN_SHARE, MAX_SHARE = 0.35, 2.0  # of a move's usual time: if one move is clearly best, or while the choice is open
 SPREAD_DEPTHS = 4  # depths whose values measure how steady a search is
 
 
@@ -168,6 +169,7 @@ class AlphaBetaSearch(PositionSearch):
             deepest=first.deepest,
             depth=first.depth,
             fullness=self._fullness(),
+            time_share=first.time_share,
             spread=(winrate_of(min(values)), winrate_of(max(values))) if values else None,
             proven=best.proven,
             weight=float(nodes),
@@ -269,10 +271,15 @@ class _Worker:
         self.settled: tuple[_Line, ...] = ()  # of the last depth that was finished
         self.values: list[int] = []  # of the best move, by depth
         self.depth = 0
+        self.time_share = 1.0
+        self._best, self._best_since, self._changes = 0, 0, 0.0
         self._counters[:] = 0
 
     def clear(self) -> None:
         self.forget()
+        # Side to move, value and steadiness of the best move of this search, and of the one before it.
+        self._last: tuple[int, int, float] | None = None
+        self._before: tuple[int, int, float] | None = None
         for name, value in layout.FIRST_STATISTICS.items():
             getattr(self._data, name)[...] = value
 
@@ -290,6 +297,7 @@ class _Worker:
     def prepare(self, table: Any, game: Any, moves: Sequence[int], nodes: int, generation: int) -> None:
         data, counters = self._data, self._counters
         self.forget()
+        self._before = self._last
         if self._calls is None:
             arguments = self._network, data, table
             self._calls = begin_search.bind(*arguments), search_root.bind(*arguments)
@@ -319,11 +327,37 @@ class _Worker:
                     return
             self.depth, self.settled = depth, self.found
             self.values.append(values[0])
+            self.time_share = self._measure_time(depth, values[0])
             counters[layout.MAY_STOP] = 1
             if self.moves and abs(values[0]) >= WON and lines == 1 and MATE - abs(values[0]) <= depth:
                 return  # the shortest mate
             if not self.moves or self.nodes >= counters[layout.LIMIT]:
                 return
+
+    def _measure_time(self, depth: int, value: int) -> float:
+        """Return the share of a move's usual time after which the search may end.
+
+        It is greater if the value falls or the best move changes, and less if most nodes are below the best move.
+        """
+        data, counters = self._data, self._counters
+        best = int(data.root_moves[0])
+        if best != self._best:
+            self._best, self._best_since = best, depth
+        self._changes = self._changes / 2 + int(counters[layout.CHANGES])
+        counters[layout.CHANGES] = 0
+        side = int(data.positions[0]["side_to_move"])
+        steadiness = 0.723 + 0.79 / (1.104 + math.exp(0.519 * (self._best_since + 11.6 - depth)))
+        share = (1.04 + 1.9 * self._changes) / (2.24 * steadiness)
+        if self._before is None:
+            share *= 2.5
+        else:
+            of_side, before, steadiness_before = self._before
+            before = before if of_side == side else -before
+            fall = 0.113 + 0.0212 * (before - value) + 0.0099 * (self.values[-5:][0] - value)
+            share *= (1.455 + steadiness_before) * min(max(fall, 0.57), 1.57)
+        self._last = side, value, steadiness
+        share *= 1.3 - 0.9 * float(data.root_nodes[0]) / max(1, self.nodes)
+        return min(max(share, MIN_SHARE), MAX_SHARE)
 
     def _search_window(self, first: int, value: int, depth: int, lines: int) -> int:
         """Search the root moves from `first` on in windows until the value lies inside; return it.

@@ -75,6 +75,7 @@ class SearchReport:
     moves: tuple[MoveReport, ...] = ()
     deepest: int = 0  # length of the longest searched line
     depth: int = 0  # plies that an alpha-beta search has searched completely; 0: a tree, which has no such depth
+    time_share: float = 1.0  # alpha-beta: share of a move's usual time after which this search may end
     spread: tuple[float, float] | None = None  # least and greatest winrate of its last depths; None: a tree
     fullness: float = 0.0  # used share of the tree's memory, [0, 1]
     # [area], row by row from the top left, +1: the side to move owns the point; None if it was not computed.

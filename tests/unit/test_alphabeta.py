@@ -11,7 +11,7 @@ from tests.naive.shogi_exchange import gain
 from tests.unit.nnue_values import value_of
 from tests.unit.shogi_boards import walk
 from yomi.engine.records import CENTIPAWNS, usi_centipawns
-from yomi.engine.search.alphabeta import AlphaBetaSearch, _Line, winrate_of
+from yomi.engine.search.alphabeta import MAX_SHARE, MIN_SHARE, AlphaBetaSearch, _Line, winrate_of
 from yomi.engine.search.types import Limits, RootMoves, SearchReport, SearchSettings
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
@@ -26,6 +26,7 @@ from yomi.native.alphabeta.table import EXACT, LOWER, NO_VALUE, lookup, make_tab
 from yomi.native.alphabeta.thread import (
     ARGUMENTS,
     BEFORE,
+    CHANGES,
     CORRECTION_LIMIT,
     FOLLOW_LIMIT,
     IS_STOPPED,
@@ -339,6 +340,20 @@ def test_a_search_measures_how_steady_it_is(network: NnueNetwork) -> None:
     assert len(values) == report.depth == 6
     assert report.winrate == winrate_of(values[-1])
     assert report.spread == (winrate_of(min(values[2:])), winrate_of(max(values[2:])))
+
+
+def test_an_open_choice_takes_more_time(network: NnueNetwork) -> None:
+    search = search_of(network)
+    usual = searched(search, HANGING, 3000).time_share
+    (worker,) = search._workers
+    value = worker.values[-1]
+    worker.values[:] = [value] * 5
+    worker._before = (1, value, 1.0)
+    steady = worker._measure_time(30, value)
+    assert MIN_SHARE <= steady < usual <= MAX_SHARE
+    assert worker._measure_time(30, value - 60) > steady, "a falling value"
+    worker._counters[CHANGES] = 3
+    assert worker._measure_time(30, value) > steady, "other moves became the best"
 
 
 def test_several_best_moves_are_ranked(network: NnueNetwork) -> None:

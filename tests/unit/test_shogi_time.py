@@ -52,6 +52,13 @@ def test_no_game_is_lost_on_time(main: float, byoyomi: float, increment: float, 
         left = max(0.0, left - used) + increment
 
 
+def test_only_byoyomi_is_free() -> None:
+    assert find_budget(Clock.of(60, 10), 0, 0.0, 0.0).free == pytest.approx(10)
+    assert find_budget(Clock.of(60, 0, 10), 0, 0.0, 0.0).free == 0.0
+    budget = find_budget(Clock.of(0, 10), 0, 0.0, 0.0)
+    assert budget.free == budget.soft
+
+
 def test_time_is_used() -> None:
     assert find_budget(Clock.of(0, 10), 0, 0.2, 0.1).soft == pytest.approx(9.7)
     assert find_budget(Clock.of(0, 0.3), 0, 0.2, 0.1).soft == pytest.approx(0.24)

@@ -75,6 +75,15 @@ def test_alpha_beta_is_not_settled_by_its_nodes() -> None:
     assert not is_settled(replace(report_of(100, 9_000), depth=12), 0.0, 7.0, PLAN)
 
 
+def test_alpha_beta_ends_after_its_share_of_the_time() -> None:
+    report = replace(report_of(9_000, 100), depth=12, time_share=0.6)
+    assert not is_settled(report, 0.0, 5.9, PLAN)
+    assert is_settled(report, 0.0, 6.0, PLAN)
+    assert not is_settled(report, 0.0, 9.1, replace(PLAN, free=8.0)), "time that would be lost is used first"
+    assert is_settled(report, 0.0, 9.2, replace(PLAN, free=8.0))
+    assert not is_settled(replace(report, time_share=2.0), 0.0, 19.0, PLAN)
+
+
 def test_a_single_move_is_settled_once_no_other_can_catch_up() -> None:
     assert is_settled(report_of(500), 0.0, 7.0, PLAN)
     assert not is_settled(report_of(500), 0.0, 3.0, PLAN)

@@ -361,7 +361,8 @@ def find_budget(
     left, increment = clock.main, clock.settings.increment
     moves = moves_left(ply)
     last = time_left(clock, lag, margin, lateness, excess)
-    if clock.settings.system is TimeSystem.BYOYOMI:
+    is_byoyomi = clock.settings.system is TimeSystem.BYOYOMI
+    if is_byoyomi:
         period = last - left
         spare = left
     else:
@@ -371,7 +372,8 @@ def find_budget(
         if increment > 0:  # the reserve for lag is at most a third of the main time
             reserve = min(reserve, left / 3 + lag)
         spare = max(left - reserve - lateness, 0.0)
-    return Budget.shared(spare, moves, period, last)
+    budget = Budget.shared(spare, moves, period, last)
+    return replace(budget, free=min(period, last)) if is_byoyomi else budget
 
 
 def time_left(clock: Clock, lag: float, margin: float, lateness: float, excess: float = 0.0) -> float:
