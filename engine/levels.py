@@ -8,7 +8,6 @@ it considers odd moves and misreads them, as beginners do.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 from collections.abc import Collection
@@ -20,7 +19,6 @@ from yomi.engine.default_network import alpha_beta_file, has_network, network_fi
 from yomi.engine.options import TABLE as OPTIONS
 from yomi.engine.options import OptionError, Options
 from yomi.language import tr
-from yomi.nets.files import write_atomically
 from yomi.nets.models import network_of_levels
 
 if TYPE_CHECKING:
@@ -102,7 +100,7 @@ class LevelSwitch:
         """Apply the level of the options, which the player shares. The options `named` keep their values."""
         self.options = options
         self._game = game
-        self.follower = Follower(game.name)
+        self._follower: Follower | None = None  # read at its first use
         self._named = frozenset(named)
         self._own: Settings = {}
         self._cover()
@@ -110,11 +108,14 @@ class LevelSwitch:
     @property
     def level(self) -> int:
         """The current level; FULL without one."""
-        return self.follower.level if self.options.level == AUTO else self.options.level
+        if self.options.level != AUTO:
+            return self.options.level
+        self._follower = self._follower or Follower(self._game.name)
+        return self._follower.level
 
     def note_result(self, won: bool) -> str | None:
         """Note whether the player's opponent won a game. Return a text if the level auto changes."""
-        if self.options.level != AUTO or not self.follower.note(won):
+        if self.options.level != AUTO or self._follower is None or not self._follower.note(won):
             return None
         self._uncover()
         self._cover()
@@ -176,8 +177,8 @@ class Follower:
     def __init__(self, game: str) -> None:
         self._game = game
         self.level, self._run = START, 0  # `_run`: wins of the opponent in a row; negative: losses
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            level, run = json.loads(_state_file().read_text(encoding="utf-8"))[game]
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            level, run = _read_state()[game]
             self.level, self._run = min(max(int(level), 1), COUNT), int(run)
 
     def note(self, won: bool) -> bool:
@@ -190,14 +191,25 @@ class Follower:
         return self.level != before
 
     def _store(self) -> None:
-        path, known = _state_file(), {}
-        with contextlib.suppress(OSError, ValueError):
-            known = json.loads(path.read_text(encoding="utf-8"))
+        import json  # not above: every start of an engine would wait for these
+
+        from yomi.nets.files import write_atomically
+
+        path = _state_file()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, json.dumps({**known, self._game: [self.level, self._run]}).encode())
+            write_atomically(path, json.dumps({**_read_state(), self._game: [self.level, self._run]}).encode())
         except OSError as error:
             _log.warning("%s cannot be written: %s; the level lasts until the engine ends", path, error.strerror)
+
+
+def _read_state() -> dict[str, Any]:
+    import json
+
+    with contextlib.suppress(OSError, ValueError):
+        found: dict[str, Any] = json.loads(_state_file().read_text(encoding="utf-8"))
+        return found
+    return {}
 
 
 def _state_file() -> Path:
@@ -222,7 +234,8 @@ class Rating:
 
 
 def read_ratings() -> dict[str, dict[int, Rating]]:
-    from importlib import resources  # not above: every start of an engine would wait for it
+    import json  # not above, as resources: every start of an engine would wait for them
+    from importlib import resources
 
     source = resources.files("yomi.engine") / TABLE
     data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))

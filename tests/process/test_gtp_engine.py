@@ -64,8 +64,8 @@ def test_a_network_that_is_none(tmp_path: Path) -> None:
 def test_a_level_sets_options_until_it_is_off(engine: GtpProcess) -> None:
     names = ["visits", "temperature", "root_noise", "workers", "use_lcb", "seed"]
     before = [engine.ask(f"kata-get-param {name}") for name in names]
-    assert engine.ask("kata-set-param level 3") == "="
-    assert engine.ask("kata-get-param level") == "= 3"
+    assert engine.ask("kata-set-param level 5") == "="
+    assert engine.ask("kata-get-param level") == "= 5"
     assert [engine.ask(f"kata-get-param {name}") for name in names] == [
         "= 10", "= 1", "= 0.25", "= 1", "= false", "= 1",
     ]  # fmt: skip

@@ -44,19 +44,19 @@ def test_a_game_of_shogi(tmp_path: Path) -> None:
     text = done.stdout
     for expected in (
         "「ヘルプ」と入れるとコマンドの一覧が出ます",
-        "レベル 1／10",
+        "レベル 1／20",
         "待った      自分の最後の手とその応手を取り消す",
         "先手 1手目> ",
         "手数＝1　後手番　▲７六歩まで",
         "先手の勝率 ",
-        "。fp32 との比較：",
+        ", alpha-beta search, ",
         "「７７七」は指し手として読めません",
         f"{path} に保存しました",
         "の勝ち\n",
         "保存 FILE または 終了> ",
     ):
         assert expected in text, text
-    assert re.search(r"^△\S+: 後手の勝率 [\d.]+%、\d+ プレイアウト", text, re.MULTILINE)
+    assert re.search(r"^△\S+: 後手の勝率 [\d.]+%、\d+ ノード", text, re.MULTILINE)
     assert re.search(r"\d\d\.\d%  ▲\S+△", text)
     assert re.search(r"評価値 [+-]\d+、読み筋 ▲", text)
     assert re.search(r"まで\d手で後手の勝ち$", text, re.MULTILINE)

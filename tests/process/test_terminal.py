@@ -44,7 +44,7 @@ def test_a_game_in_the_terminal(tmp_path: Path) -> None:
     done = yomi("play", "shogi", "--no-save", "--playouts", "40", typed=typed)
     assert done.returncode == 0
     assert "|v香v桂v銀v金v玉v金v銀v桂v香|一" in done.stdout
-    assert re.search(r"△\S+ \([1-9PLNSGBR][a-i1-9*]*\+?\): White's winrate [\d.]+%, \d+ playouts", done.stdout)
+    assert re.search(r"△\S+ \([1-9PLNSGBR][a-i1-9*]*\+?\): White's winrate [\d.]+%, \d+ nodes", done.stdout)
     assert "no piece of the side to move on 77" in done.stdout
     assert "Result: White wins by resignation" in done.stdout
     assert "\x1b" not in done.stdout

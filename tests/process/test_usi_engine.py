@@ -110,18 +110,18 @@ def test_a_level_and_a_network_by_name() -> None:
     with UsiProcess("yomi", "usi", "--memory", "64M") as engine:
         engine.send("usi")
         lines = engine.until("usiok")
-        assert "option name Level type spin default 0 min 0 max 10" in lines
+        assert "option name Level type spin default 0 min -1 max 20" in lines
         kept = [line.split() for line in lines if line.startswith("option name UCT_") and " type spin " in line]
         engine.send("setoption name Level value 2")
         engine.send(*(f"setoption name {words[2]} value {words[6]}" for words in kept))
         engine.send("isready")
         lines = engine.until("readyok")
-        assert any("yomi-shogi-6x64" in line for line in lines)
-        assert any(line.startswith("info string level 2 of 10 (") for line in lines)
-        engine.send("position startpos", "go byoyomi 60000")  # 6 visits, and no minute
+        assert any("suisho-petite" in line for line in lines)
+        assert any(line.startswith("info string level 2 of 20 (") for line in lines)
+        engine.send("position startpos", "go byoyomi 60000")  # some hundred nodes, and no minute
         lines = engine.until("bestmove")
         assert BESTMOVE.fullmatch(lines[-1])
-        assert int(lines[-2].split(" nodes ")[1].split()[0]) < 20
+        assert int(lines[-2].split(" nodes ")[1].split()[0]) < 500
         engine.send("usi")
         assert "option name UCT_NodeLimit type spin default 0 min 0 max 2147483647" in engine.until("usiok")
         engine.send("setoption name Level value 0", "setoption name DNN_Model value yomi-shogi-sparse", "isready")
@@ -130,5 +130,5 @@ def test_a_level_and_a_network_by_name() -> None:
         assert not any("level" in line for line in lines)
         engine.send("position startpos", "go nodes 100")
         assert int(engine.until("bestmove")[-2].split(" nodes ")[1].split()[0]) >= 50
-        engine.send("setoption name Level value 11")
-        assert "expected a number from 0 to 10" in engine.line()
+        engine.send("setoption name Level value 21")
+        assert "expected a number from -1 to 20" in engine.line()
