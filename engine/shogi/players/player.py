@@ -291,7 +291,8 @@ class ShogiPlayer(Player[ShogiGame]):
 
     def _budget(self, clock: Clock, game: ShogiGame, options: Options, lag: float, lateness: float) -> Budget:
         budget = find_budget(clock, game.ply, lag, options.byoyomi_margin, lateness, self._excess(options))
-        return replace(budget, soft=min(max(budget.soft, options.min_seconds), budget.hard))
+        least = min(options.min_seconds, budget.hard)
+        return replace(budget, soft=max(budget.soft, least), free=max(budget.free, least))
 
     def _time_left(self, clock: Clock, options: Options) -> float | None:
         return time_left(clock, options.lag, options.byoyomi_margin, self._lateness.reserve, self._excess(options))
