@@ -413,6 +413,21 @@ def test_a_game_in_the_browser(open_page: Open, server: Server, screen: str) -> 
     assert_fits(page, screen)
 
 
+def test_the_level_auto_in_the_browser(open_page: Open, server: Server) -> None:
+    page = open_page(server.address)
+    page.wait_for_selector("#board svg")
+    page.select_option("[name=level]", "auto")
+    for lost in range(1, 4):
+        before = page.evaluate("game.id")
+        page.click("#new button")
+        until(page, f"game.id !== '{before}' && game.level === 5 && !waiting")
+        page.click("[data-do=resign]")
+        until(page, "game.ending !== null")
+        assert page.evaluate("follower('go')") == [5, -lost, ""] if lost < 3 else [4, 0, ""]
+    page.click("#new button")
+    until(page, "game.level === 4 && !waiting")
+
+
 def test_clicks_and_records_in_the_browser(open_page: Open, server: Server) -> None:
     page = open_page(server.address, locale="en-US")
     until(page, "game && !waiting")
