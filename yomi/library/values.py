@@ -184,7 +184,7 @@ class MoveReport:
     symmetry_of: str | None
     """The move that was searched instead, because a symmetry of the board leads from it to this move."""
     unit: str = "visits"
-    """What `visits` counts: visits of a tree, or nodes of an alpha-beta search."""
+    """Unit of `visits`: visits of a tree, or nodes of an alpha-beta search."""
 
     @property
     def side(self) -> int:
@@ -211,7 +211,7 @@ class Report:
         self.visits = raw.visits
         """Visits of the position, or nodes: see `unit`."""
         self.unit = raw.unit
-        """What is counted: visits of a tree, or nodes of an alpha-beta search."""
+        """Unit of the counts: visits of a tree, or nodes of an alpha-beta search."""
         self.playouts = raw.playouts
         """Visits that this search added."""
         self.seconds = raw.seconds
