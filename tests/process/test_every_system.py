@@ -22,6 +22,7 @@ from yomi.system import OWN_GROUP, Family
 
 YOMI = [sys.executable, "-m", "yomi"]
 PATIENCE = 600.0  # seconds; the first start compiles
+END = "end of output"
 KIF = """手合割：平手
 先手：山田
 後手：鈴木
@@ -50,11 +51,12 @@ class Talk:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self._lines.put(line.decode().rstrip())
+        self._lines.put(END)
 
     def line(self, is_wanted: Callable[[str], bool]) -> str:
         """Return the next wanted line. Raises queue.Empty after PATIENCE seconds of silence."""
         while not is_wanted(line := self._lines.get(timeout=PATIENCE)):
-            pass
+            assert line != END, "the process has ended"
         return line
 
     def ask(self, line: str, *starts: str) -> str:
@@ -91,7 +93,7 @@ def test_gtp() -> None:
 
 
 def test_usi() -> None:
-    with talk("usi", "--nodes", "2000") as engine:
+    with talk("usi", "--seconds", "0.5") as engine:
         engine.ask("usi", "usiok")
         engine.ask("isready", "readyok")
         assert engine.ask("position startpos\ngo", "bestmove").split()[1] != "resign"
@@ -121,13 +123,15 @@ def test_a_review_in_a_folder_with_foreign_letters(tmp_path: Path) -> None:
     folder = tmp_path / "dir ü" / "棋譜"
     folder.mkdir(parents=True)
     (folder / "対局.kif").write_bytes(KIF.encode("cp932"))
-    told = run("review", str(folder / "対局.kif"), "--nodes", "500", "--html", folder=tmp_path)
+    told = run("review", str(folder / "対局.kif"), "--seconds", "0.1", "--html", folder=tmp_path)
     assert "山田" in told, "output into a pipe is UTF-8 on every system"
     assert {path.name for path in folder.iterdir()} >= {"対局.kif", "対局.yomi.html"}
 
 
 def test_the_page() -> None:
-    pytest.importorskip("fastapi", exc_type=ImportError, reason="the extra web is not installed, or this system lacks its parts")
+    pytest.importorskip(
+        "fastapi", exc_type=ImportError, reason="the extra web is not installed, or this system lacks its parts"
+    )
     with talk("serve", "--port", "0") as server:
         address = server.line(lambda line: line.startswith("http"))
         with urllib.request.urlopen(address, timeout=PATIENCE) as page:
