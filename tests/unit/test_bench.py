@@ -484,7 +484,7 @@ def test_self_play_ends_when_time_is_up(monkeypatch: pytest.MonkeyPatch, capsys:
         clock[0] += arguments[-1]
         return 1000.0
 
-    monkeypatch.setattr(selfplay, "ProcessWorkers", Processes)
+    monkeypatch.setattr(selfplay, "process_workers", Processes)
     monkeypatch.setattr(selfplay, "evaluator_rate", rate)
     monkeypatch.setattr(selfplay, "batch_sizes", lambda *_: [8, 32])
     monkeypatch.setattr(selfplay, "time", SimpleNamespace(monotonic=lambda: clock[0]))
