@@ -8,6 +8,7 @@ it considers odd moves and misreads them, as beginners do.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 from collections.abc import Collection
@@ -20,6 +21,7 @@ from yomi.engine.options import TABLE as OPTIONS
 from yomi.engine.options import OptionError, Options
 from yomi.language import tr
 from yomi.nets.models import network_of_levels
+from yomi.system import read_bytes
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -177,7 +179,7 @@ class Follower:
     def __init__(self, game: str) -> None:
         self._game = game
         self.level, self._run = START, 0  # `_run`: wins of the opponent in a row; negative: losses
-        with contextlib.suppress(ValueError, TypeError, KeyError):
+        with contextlib.suppress(ValueError, TypeError, KeyError, OverflowError):
             level, run = _read_state()[game]
             self.level, self._run = min(max(int(level), 1), COUNT), int(run)
 
@@ -195,26 +197,34 @@ class Follower:
 
         from yomi.nets.files import write_atomically
 
-        path = _state_file()
         try:
+            path = _state_file()
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, json.dumps({**_read_state(), self._game: [self.level, self._run]}).encode())
         except OSError as error:
-            _log.warning("%s cannot be written: %s; the level lasts until the engine ends", path, error.strerror)
+            name = error.filename or TABLE
+            _log.warning("%s cannot be written: %s; the level lasts until the engine ends", name, error.strerror)
 
 
 def _read_state() -> dict[str, Any]:
     import json
 
     with contextlib.suppress(OSError, ValueError):
-        found: dict[str, Any] = json.loads(_state_file().read_text(encoding="utf-8"))
-        return found
+        found = json.loads(read_bytes(_state_file()))
+        if isinstance(found, dict):  # otherwise the file is damaged
+            return found
     return {}
 
 
 def _state_file() -> Path:
+    """Return the file of the level auto. Raises OSError if the user has no home, as in some containers."""
     base = Path(os.environ.get("XDG_STATE_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".local" / "state") / "yomi" / "levels.json"
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".local" / "state"
+        except RuntimeError as error:
+            raise FileNotFoundError(errno.ENOENT, str(error)) from None
+    return base / "yomi" / TABLE
 
 
 def subject_of(game: Game[Any, Any], options: Options) -> str:

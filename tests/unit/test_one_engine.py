@@ -154,10 +154,13 @@ def test_the_level_auto_follows_the_player(state: Path) -> None:
     for _ in range(3 * COUNT):
         follower.note(True)
     assert follower.level == COUNT
-    state.write_text("broken")
+    for damaged in ("broken", "[]", '"go"', "\0"):
+        state.write_text(damaged)
+        assert Follower("go").level == 5
+        Follower("shogi").note(True)
+        assert set(json.loads(state.read_text())) == {"shogi"}
+    state.write_text('{"go": [Infinity, 0]}')
     assert Follower("go").level == 5
-    Follower("shogi").note(True)
-    assert set(json.loads(state.read_text())) == {"shogi"}
 
 
 def test_a_level_that_cannot_be_stored_lasts_for_the_session(
