@@ -128,7 +128,7 @@ def is_settled(report: SearchReport, begin: float, now: float, plan: Budget) -> 
         return False
     first, second = sorted((0, *(move.visits for move in moves)), reverse=True)[:2]
     if report.depth:  # alpha-beta: nodes are no votes, and one of them can refute the best move
-        base = max(plan.start, plan.free)
+        base = min(max(plan.start, plan.free), plan.soft)  # another limit may end the move before its free time does
         return now >= base + report.time_share * (plan.soft - base)
     if now >= plan.soft:
         return moves[0].visits == first

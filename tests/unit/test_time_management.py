@@ -81,7 +81,10 @@ def test_alpha_beta_ends_after_its_share_of_the_time() -> None:
     assert is_settled(report, 0.0, 6.0, PLAN)
     assert not is_settled(report, 0.0, 9.1, replace(PLAN, free=8.0)), "time that would be lost is used first"
     assert is_settled(report, 0.0, 9.2, replace(PLAN, free=8.0))
-    assert not is_settled(replace(report, time_share=2.0), 0.0, 19.0, PLAN)
+    hesitant = replace(report, time_share=2.0)
+    assert not is_settled(hesitant, 0.0, 19.0, PLAN)
+    assert not is_settled(hesitant, 0.0, 9.9, replace(PLAN, free=15.0)), "a limit of seconds within the byo-yomi"
+    assert is_settled(hesitant, 0.0, 10.0, replace(PLAN, free=15.0))
 
 
 def test_a_single_move_is_settled_once_no_other_can_catch_up() -> None:
