@@ -73,10 +73,12 @@ class Engine(Generic[P]):
         """Go or shogi."""
         self._descriptor = GAMES[game]
         self._options = Options.for_game(game)
+        self._named: set[str] = set()  # as yomi names them: an option may have further names
         for name, value in options.items():
-            self._options.set(find(name, game).name, plain(value))
-        self._named = set(options)
-        self._level = LevelSwitch(self._descriptor, self._options, options)
+            row = find(name, game)
+            self._options.set(row.name, plain(value))
+            self._named.add(row.name)
+        self._level = LevelSwitch(self._descriptor, self._options, self._named)
         with reported(progress):
             self._player = self._descriptor.load_player(self._options, progress)
         self._turns = Turns(self._player, progress)
@@ -129,7 +131,7 @@ class Engine(Generic[P]):
             except Exception:
                 self._level.restore(before)
                 raise
-            self._named.update(options)
+            self._named.update(find(name, self.game).name for name in options)
 
     def new_game(self) -> P:
         """Return the beginning of a game by the options (size, rules, komi; entering_king, max_moves)."""
