@@ -67,6 +67,9 @@ def quiesce(address, ply, alpha, beta):  # type: ignore[no-untyped-def]
     frame.is_known = is_known
     if bound != 0 and not is_open and decides(bound, table_value, beta):
         return table_value
+    # A known position is not searched for mates again, and the loop below omits quiet ones.
+    if bound == EXACT and table_value == MATE - ply - 1:
+        return table_value
     first_alpha = alpha
     best, best_move = -MATE + ply, 0
     futility = -INFINITE
