@@ -14,7 +14,7 @@ from yomi.engine.color import BLACK, opponent
 from yomi.engine.default_network import alpha_beta_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import EvaluationQueue
-from yomi.engine.options import TABLE, Options, Value
+from yomi.engine.options import TABLE, OptionError, Options, Value
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision, LoadingError, Request, Turn
 from yomi.engine.players.setup import tuned
@@ -39,6 +39,7 @@ from yomi.engine.shogi.players.setup import (
 from yomi.native.shogi.dfpn import MAX_PLY
 from yomi.native.spec import GameSpec
 from yomi.nets.dlshogi.network import SIDE
+from yomi.nets.errors import NetworkError
 
 log = logging.getLogger("yomi.shogi")
 
@@ -81,7 +82,10 @@ class ShogiPlayer(Player[ShogiGame]):
         if super().needs_loading(game):
             super().load(game)
         if self.options.people_prior > 0.0:
-            _ = self.policy_search  # loaded now, not while a clock runs
+            try:
+                _ = self.policy_search  # loaded now, not while a clock runs
+            except (NetworkError, EvaluatorError, OptionError) as error:
+                raise LoadingError(str(error)) from None
 
     def close(self) -> None:
         self._mate.stop()
