@@ -92,6 +92,14 @@ def test_the_network_that_comes_with_yomi_plays() -> None:
         assert BESTMOVE.fullmatch(process.bestmove("position startpos", "go nodes 100"))
 
 
+def test_a_repeated_position_is_searched(engine: UsiProcess) -> None:
+    """The first repetition ends a line of the search, not the game."""
+    cycle = "5i5h 5a5b 5h5i 5b5a"
+    for times in (1, 2, 3):
+        answer = engine.bestmove(f"position startpos moves {' '.join([cycle] * times)}", "go nodes 40")
+        assert BESTMOVE.fullmatch(answer)
+
+
 def test_a_network_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(b"nonsense")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.go_boards import drawing_of, game_of, play_all, points
-from yomi.engine.go.game import GoGame, check_setup
+from yomi.engine.go.game import GoGame, check_setup, score_text
 from yomi.engine.go.points import SetupError, square
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.errors import IllegalMove
@@ -308,6 +308,10 @@ def test_a_long_game_ends_when_the_history_is_full() -> None:
         game.play(game.side_to_move, PASS)
     game.undo()
     game.play(game.side_to_move, PASS)
+
+
+def test_score_text() -> None:
+    assert [score_text(score) for score in (3.5, -0.5, 12.0, 0.0)] == ["B+3.5", "W+0.5", "B+12", "0"]
 
 
 def test_diagram() -> None:

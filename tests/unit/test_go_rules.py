@@ -34,6 +34,13 @@ def test_preset_names_in_any_spelling(name: str) -> None:
         assert Rules.parse(spelling) == PRESETS[name]
 
 
+def test_presets_as_katago_has_them() -> None:
+    japanese = Rules.parse("japanese")
+    assert (japanese.scoring, japanese.tax, japanese.komi) == ("TERRITORY", "SEKI", 6.5)
+    assert Rules.parse("NZ").suicide
+    assert Rules.parse("stone_scoring").tax == "ALL"
+
+
 def test_json_may_leave_fields_out() -> None:
     assert Rules.parse("{}") == PRESETS["tromp-taylor"]
     assert Rules.parse('{"scoring":"TERRITORY"}').tax == "SEKI"

@@ -222,6 +222,7 @@ QUESTIONS = (
     "showboard", "query_boardsize", "get_komi", "list_stones b", "color a1", "is_legal w a1", "all_legal w",
     "captures b", "move_history", "last_move", "printsgf", "kata-get-rules", "kata-get-param visits",
     "kata-get-param nonsense", "kata-list-params", "kata-get-params", "kata-get-models", "no_such_command", "7",
+    "name", "cgos-opponent_name x",
 )  # fmt: skip
 INTERRUPTIONS = (
     "komi 7.5", "komi 6.5", "komi much", "final_score", "final_status_list dead", "final_status z9", "yomi-pv",
@@ -528,6 +529,17 @@ def test_restrictions_that_are_not_met_are_told(words: str, told: str | None, ca
     session = ScriptedSession()
     assert session.send(f"kata-analyze b {words}").startswith("=")
     assert [record.getMessage() for record in caplog.records] == ([told] if told else [])
+
+
+def test_the_network_is_told_as_katago_tells_it() -> None:
+    assert Model("b18", 14, 32, "fp16").to_json("nets/b18.bin.gz") == {
+        "name": "b18.bin.gz",
+        "internalName": "b18",
+        "maxBatchSize": 32,
+        "usesHumanSLProfile": False,
+        "version": 14,
+        "usingFP16": "true",
+    }
 
 
 def test_the_raw_network_is_asked_for_a_color_with_optimism() -> None:

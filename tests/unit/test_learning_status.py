@@ -9,6 +9,7 @@ import re
 import shutil
 import threading
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from yomi.engine.cli.main import main
 from yomi.engine.learning.journal import (
     NAME,
+    PARTS,
     Event,
     GenerationFigures,
     Journal,
@@ -30,8 +32,10 @@ from yomi.engine.learning.page import (
     LOCK,
     PAGE,
     POINTS,
+    TEMPLATE,
     read_games,
     run_data,
+    short_names,
     status_text,
     write_runs,
 )
@@ -400,6 +404,12 @@ def test_tensorboard_reads_the_figures(tmp_path: Path) -> None:
     assert "match/uniform" in found.Tags()["scalars"]
 
 
+def test_names_of_runs() -> None:
+    assert short_names([Path("/a/b/one"), Path("/a/b/two/x")]) == ["one", "two/x"]
+    assert short_names([Path("/a/b"), Path("/a/b/c"), Path("/a/b")]) == ["b", "c", "b"]
+    assert short_names([Path("/a/b")]) == ["b"]
+
+
 def test_what_is_foreign_stays_text(folder: Path) -> None:
     game = {"title": FOREIGN, "result": "B+2", "moves": ["d4"], "first": {}, "boards": ["<b>", "x"]}
     game["values"] = [0.1, None]
@@ -445,6 +455,16 @@ def test_a_run_without_a_process_was_killed(folder: Path) -> None:
 def test_a_copy_without_a_lock_runs_as_long_as_events_are_new(folder: Path) -> None:
     assert "running" in status_text(folder, START + 90_225 + 599)
     assert "killed" in status_text(folder, START + 90_225 + 601)
+
+
+def test_each_line_of_a_chart_has_its_own_color() -> None:
+    template = resources.files("yomi.engine.learning").joinpath(TEMPLATE).read_text(encoding="utf-8")
+    (count,) = re.findall(r"const COLORS = (\d+);", template)
+    assert int(count) >= len(PARTS)
+    for part in template.split("@media")[:2]:
+        palette = re.findall(r"--c(\d+): (#[0-9a-f]+);", part)
+        assert [int(number) for number, _ in palette] == list(range(int(count)))
+        assert len({color for _, color in palette}) == int(count)
 
 
 def test_damaged_games_leave_the_rest_of_the_page(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

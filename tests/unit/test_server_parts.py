@@ -9,6 +9,7 @@ import logging
 import os
 import random
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -363,6 +364,20 @@ def test_a_program_without_stderr(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     reporter.event("one", "over", "won")
     reporter.close()
     assert (tmp_path / "events").read_text().count("\n") == 1
+
+
+def test_a_connection_carries_lines_until_the_server_closes_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = Connection.open("127.0.0.1", server.getsockname()[1])
+        link, _ = server.accept()
+        with link:
+            link.sendall(b"one\ntw")
+            assert [line.text for line in connection.read()] == ["one"]
+            connection.send("three")
+            assert link.recv(100) == b"three\n"
+        with pytest.raises(ConnectionLostError, match="the server has closed the connection"):
+            connection.read()
+        connection.close()
 
 
 @pytest.mark.parametrize(

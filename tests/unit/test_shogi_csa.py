@@ -148,6 +148,11 @@ def test_evaluations_of_interfaces_in_csa() -> None:
     assert "'** 30 -3334FU +2726FU\n'*互角\n" in to_bytes([record], ".csa").decode()
 
 
+def test_csa_version_3() -> None:
+    (record,) = read_records("'CSA encoding=UTF-8\nV3.0\nPI\n+\n+7776FU\nT0.523\n%MAX_MOVES\n")
+    assert (record.moves[0].seconds, record.comment, record.winner) == (0.523, "", DRAW)
+
+
 def test_csa_3_is_kept() -> None:
     (record,) = load_records(shared_path("cases", "shogi", "cs-v3.csa"))
     text = to_bytes([record], ".csa").decode()

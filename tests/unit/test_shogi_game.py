@@ -10,7 +10,7 @@ from tests.unit.shogi_boards import placement_of, random_moves, walk
 from yomi.engine import screen
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.play import MATE, MAX_MOVES, PERPETUAL_CHECK, REPETITION, TRY, Ended
-from yomi.engine.shogi.diagram import draw
+from yomi.engine.shogi.diagram import draw, japanese_hand
 from yomi.engine.shogi.game import SETTINGS, ShogiGame, csa_ending, describe
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import STARTPOS, SfenError
@@ -207,6 +207,28 @@ def test_the_limit_of_moves() -> None:
     assert play_all(mate, "G*5b").outcome() == Ended(BLACK, MATE)
 
 
+def test_declarations_by_the_names_of_rules() -> None:
+    sfen = "KGGGGSSSS/9/NNNN5/9/9/9/9/9/4k4 b {}P 1"
+    assert ShogiGame(sfen.format("2R2B8")).can_declare
+    assert not ShogiGame(sfen.format("2R2B8"), entering_king="none").can_declare
+    for pawns, wins, draws in ((9, True, False), (8, False, True), (2, False, True), (1, False, False)):
+        game = ShogiGame(sfen.format(f"RB{pawns}"), entering_king="24")
+        assert (game.can_declare, game.can_declare_draw) == (wins, draws)
+        game.set_rules(entering_king="27")
+        assert not game.can_declare_draw
+
+
+@pytest.mark.parametrize(("rule", "pawns"), [("27", 7), ("24", 11)])
+def test_declaration_in_a_handicap_game(rule: str, pawns: int) -> None:
+    """White has given rook and bishop, 10 points of the 27 (or 31) that it would need: 17 (21) are enough."""
+    sfen = "9/9/9/9/4K4/9/9/gsgs+p+p+p2/k+p+p+p5 w RB2G2S4N4L{}P{}p 1"
+    for count in (pawns - 1, pawns):
+        game = ShogiGame(sfen.format(12 - count, count).replace("L1P", "LP"), entering_king=f"{rule}h")
+        assert game.can_declare == (count == pawns)
+        game.set_rules(entering_king=rule)
+        assert not game.can_declare
+
+
 def test_a_try() -> None:
     game = ShogiGame("9/4K4/9/9/9/9/9/9/k8 b - 1", entering_king="try")
     assert game.can_declare
@@ -279,6 +301,11 @@ def test_diagrams() -> None:
     assert f"{screen.WOOD}{screen.BLACK_INK} 香" in colored
     assert f"{screen.LAST}{screen.PROMOTED_INK} 馬{screen.WOOD}" in colored
     assert f"{screen.LAST}{screen.PROMOTED_INK} +B{screen.WOOD}" in draw(game, colored=True)
+
+
+def test_hands_in_japanese() -> None:
+    assert japanese_hand((18, 0, 1, 0, 0, 2, 1)) == "飛　角二　桂　歩十八"
+    assert japanese_hand((10, 0, 0, 0, 0, 0, 0)) == "歩十"
 
 
 def test_plies_never_wrap() -> None:

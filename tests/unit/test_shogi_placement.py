@@ -178,3 +178,18 @@ def test_errors_of_sfen(sfen: str, words: str) -> None:
     with pytest.raises(SfenError, match=words) as caught:
         parse_sfen(sfen)
     assert "\n" not in str(caught.value)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_broken_sfen_gets_one_line(data: st.DataObject) -> None:
+    text = list(STARTPOS)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text[at] = data.draw(st.sampled_from([*"pPkKgG+19 /bw-", "", "９", "é"]))
+    try:
+        placement = parse_sfen("".join(text))
+    except SfenError as error:
+        assert len(str(error).splitlines()) == 1  # noqa: PT017
+    else:
+        assert parse_sfen(format_sfen(placement)) == placement

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import random
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import cshogi
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.looping import looped
 from tests.shared_data import shared_path
@@ -95,6 +98,36 @@ def test_broken_hcpe() -> None:
     with pytest.raises(RecordError, match="result 9: expected 0, 1 or 2"):
         packed.read_hcpe(row.tobytes())
     assert packed.read_hcpe(b"") == []
+    rng = random.Random(5)
+    for _ in range(500):
+        damaged = bytearray(good)
+        for _ in range(rng.randrange(1, 4)):
+            damaged[rng.randrange(32)] ^= 1 << rng.randrange(8)
+        try:
+            placement = packed.unpack(bytes(damaged))
+        except RecordError as error:
+            assert len(str(error).splitlines()) == 1  # noqa: PT017
+        else:
+            assert packed.unpack(packed.pack(placement)) == placement
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from([FLOODGATE, KIF_TEXT, KI2_TEXT, BOD, json.dumps(JKF)]), st.booleans(), st.data())
+def test_damaged_records_are_read_or_get_one_line(text: str, cut: bool, data: st.DataObject) -> None:
+    letters = list(text)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(letters) - 1))
+        letters[at] = data.draw(
+            st.sampled_from([*"+-PN%'T,0179\n|(:{}[]\0\x1c", "", "同", "歩", "１", "：", "▲", "成", "まで", "評価値 1"])
+        )
+    try:
+        records = read_records("".join(letters), cut=cut)
+    except RecordError as error:
+        assert len(str(error).splitlines()) == 1  # noqa: PT017
+        return
+    for record in records:
+        assert record.placements()
+        assert all(to_bytes([record], suffix) for suffix in (".csa", ".kifu", ".usi"))
 
 
 def test_files(tmp_path: Path) -> None:
@@ -305,6 +338,19 @@ def test_long_lines_take_no_time() -> None:
         read_records(KIF_TEXT.replace("まで5手で", f"{line}\nまで5手で"), cut=True)
         with contextlib.suppress(RecordError):  # a line with a mark is KI2's, so the others are no moves
             read_records(FLOODGATE.replace("'*a comment", f"'{line}\n{line}"))
+    assert time.process_time() - begin < 20.0
+
+
+def test_many_comments_before_the_first_move_take_no_time() -> None:
+    begin, count = time.process_time(), 100_000
+    move = {"from": {"x": 7, "y": 7}, "to": {"x": 7, "y": 6}, "piece": "FU"}
+    for text in (
+        "手合割：平手\n" + "*text\n" * count + "   1 ７六歩(77)\n",
+        "PI\n+\n" + "'*text\n" * count + "+7776FU\n",
+        json.dumps({"moves": [{"comments": ["text"] * count}, {"move": move}]}),
+    ):
+        (record,) = read_records(text)
+        assert (len(record.moves), record.comment.count("text")) == (1, count)
     assert time.process_time() - begin < 20.0
 
 

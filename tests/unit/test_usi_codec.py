@@ -217,6 +217,14 @@ def test_values(name: str, text: str, value: object) -> None:
     assert row.parse_usi(text) == pytest.approx(value) if isinstance(value, float) else row.parse_usi(text) == value
 
 
+def test_names_that_interfaces_set() -> None:
+    names = (
+        "USI_Ponder Stochastic_Ponder MultiPV DNN_Batch_Size Resign_Threshold Draw_Value_White Mate_Root_Search"
+        " MaxMovesToDraw ByoyomiMargin BookFile OwnBook"
+    )
+    assert [name for name in names.split() if find_option(name) is None] == []
+
+
 def test_wrong_choices() -> None:
     rules = "NoEnteringKing, CSARule24, CSARule24H, CSARule27, CSARule27H, TryRule"
     with pytest.raises(OptionError, match=f"^EnteringKingRule: expected one of {rules}, found 'HalfRule'$"):
