@@ -47,10 +47,10 @@ class Sayings:
     """The answers of engines, appended to a file of JSON lines."""
 
     def __init__(self, path: Path | None) -> None:
-        """Read a file if it exists. None keeps nothing.
+        """Read the stored answers if the file exists. If `path` is None, answers are not stored.
 
         Raises:
-            ChoicesError: a line of the file has another form.
+            ChoicesError: a line of the file is malformed.
         """
         self._said: Said = {}
         if path is not None and path.exists():
@@ -96,7 +96,7 @@ class Asked(Generic[G]):
         return move
 
     def winrate(self, position: str, game: G, move: str = "") -> float:
-        """Return the engine's winrate of the side to move, in [0, 1], or the result if the game has ended.
+        """Return the engine's winrate for the side to move, in [0, 1], or the result if the game has ended.
 
         Args:
             position: the text of the game's position.
@@ -170,8 +170,8 @@ def read_games(
 
 
 def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begin: int, step: int) -> Iterator[str]:
-    """Yield positions of games in the form of a match's openings, each once: first those after `begin` moves of each
-    game.
+    """Yield positions of games in the form of a match's openings, each once. The positions after `begin` moves come
+    first.
 
     Args:
         path: a record, or a folder of records.

@@ -147,7 +147,7 @@ def failed(rows: list[Row]) -> bool:
 
 
 def _told(proof: Proof) -> list[Row]:
-    """Run a part, report how it ended on stderr, and return its rows, whatever error it raises."""
+    """Run a part, report its result on stderr, and return its rows. An error of the part becomes a row."""
     begin = time.monotonic()
     found: list[Row] = []
     try:

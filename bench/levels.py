@@ -96,13 +96,13 @@ def play_pairing(game: Game[Any, Any], options: Options, level: int, games: int,
 def run(
     options: Options, game: Game[Any, Any], levels: Iterable[int], games: int, out: Path | None
 ) -> list[dict[str, Any]]:
-    """Measure levels against the ones below them, and add the results to a table.
+    """Measure each level against the level below it, and add the results to a table.
 
     Args:
         options: settings that the levels do not set: network, board size, rules.
         game: its descriptor.
         levels: upper levels of the pairings.
-        games: number of games of each pairing, added to those in the table.
+        games: number of games of each pairing, added to the games in the table.
         out: the table; None reads the package's table and writes nothing.
 
     Returns:

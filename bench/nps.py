@@ -124,7 +124,7 @@ def _tree(options: Options, seconds: float, game: Game[Any, Any]) -> Generator[M
 
 
 def _alpha_beta(options: Options, seconds: float, game: Game[Any, Any]) -> Generator[Measured, None, None]:
-    """Yield the positions and the nodes a second, which count as evaluations, playouts and moves alike."""
+    """Yield the positions and the nodes per second. All three counts (evaluations, playouts, moves) are the nodes."""
     with contextlib.closing(game.make_player(options)) as player:
         search = player.search
         games = game.benchmark_positions(options).games
@@ -134,7 +134,7 @@ def _alpha_beta(options: Options, seconds: float, game: Game[Any, Any]) -> Gener
 
 
 def rates_by_engine(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> dict[str, list[float | None]]:
-    """Return the rates of all positions by engine and kind of count; None if a position has none."""
+    """Return the rates of all positions by column, such as `yomi (evaluated)`. A rate that was not reported is None."""
     columns = {f"yomi ({kind})": key for kind, key in COUNTS.items()} | {
         column(rival): column(rival) for rival in rivals
     }

@@ -27,10 +27,11 @@ GAMES = (8, 16, 32, 64)
 
 
 def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str, Any]]:
-    """Measure as many processes as the search has workers, between two measurements of the evaluator alone.
+    """Measure self-play with each number of concurrent games in GAMES, and the evaluator alone before and after it.
 
-    All measurements together take `seconds`: a tenth for the evaluator, the rest in equal parts. Each figure is printed
-    at once. Visits and shares of full searches are those of `yomi learn`.
+    There is one process for each worker of the search. All measurements together take `seconds`: a tenth for the
+    evaluator, the rest in equal parts. Each figure is printed at once. Visits and the share of full searches are
+    the defaults of `yomi learn`.
 
     Raises:
         CliError: the processes have not played in this time.

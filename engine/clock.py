@@ -171,7 +171,11 @@ UNLIMITED: Clocks = {BLACK: Clock(), WHITE: Clock()}
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Time for one move: seconds after the start of its clock, or times of time.monotonic()."""
+    """Time for one move.
+
+    A game's timing module returns seconds after the start of the clock. The player converts them to times of
+    time.monotonic().
+    """
 
     soft: float = math.inf  # stop here, unless the choice is unsettled; earlier if nothing can change it
     hard: float = math.inf  # stop here in any case; at least `soft`
@@ -180,9 +184,10 @@ class Budget:
 
     @classmethod
     def shared(cls, spare: float, moves: float, each: float, last: float) -> Budget:
-        """Return the budget of one of `moves` moves that share the time `spare`, and have the time `each` besides.
+        """Return the budget of one of `moves` moves that share the time `spare`.
 
-        A hard choice takes up to three shares. No limit is later than `last`.
+        Each move has the time `each` in addition. A hard choice takes up to three shares. Both limits are at most
+        `last`.
         """
         soft = min(spare / moves + each, last)
         return cls(soft, min(max(3 * spare / moves + each, soft), last))

@@ -119,14 +119,14 @@ class Game(abc.ABC, Generic[G, P]):
         return ()
 
     def find_fault(self, options: Options) -> tuple[str, str] | None:
-        """Return a wrong option and the reason, as far as it is known before loading, or None."""
+        """Return a wrong option and the reason, or None. Faults that only loading can find are not reported."""
         return None
 
     @abc.abstractmethod
     def board_size(self, options: Options) -> int: ...
 
     def fair(self, options: Options) -> Options:
-        """Return the options for games that compare players: neither color should win by the set-up alone."""
+        """Return options for games that compare players. Go sets a fair komi if the user has not set a komi."""
         return options
 
     def board_name(self, options: Options) -> str:
@@ -134,7 +134,7 @@ class Game(abc.ABC, Generic[G, P]):
         return self.title
 
     def level_options(self, level: int, options: Options) -> Mapping[str, Value]:
-        """Return the options of a level of strength that differ from other games. See yomi.engine.levels."""
+        """Return the options of a level of strength that are specific to this game. See yomi.engine.levels."""
         return {}
 
     def compile(self, say: Say, *, everything: bool = True, learning: bool = False, alpha_beta: bool = False) -> None:
@@ -256,7 +256,7 @@ class Game(abc.ABC, Generic[G, P]):
         """Return the descriptor for the settings of `yomi learn`. It is sent to the processes that play.
 
         Args:
-            settings: those of this game.
+            settings: the settings of this game.
             network: [network] of a training configuration; None: the game's own.
 
         Raises:

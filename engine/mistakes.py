@@ -50,14 +50,14 @@ class Thresholds:
         return ",".join(f"{loss:g}" for loss in self.losses) + (WINRATE if self.unit == BOTH else self.unit)
 
     def text(self, score: Score) -> str:
-        """Return the thresholds in a game with such scores, such as "1.5,3,6points or 5,10,20%"."""
+        """Return the thresholds as text for a game with this kind of score, such as "1.5,3,6points or 5,10,20%"."""
         if self.unit != BOTH or math.isinf(score.whole):
             return str(self)
         losses = ",".join(f"{0.01 * loss * score.whole:g}" for loss in self.losses)
         return f"{losses}{score.unit} or {self}"
 
     def loss(self, winrate: float, points: float | None, score: Score) -> float | None:
-        """Return a loss of winrate [0, 1] and of score in `unit`; None if it is a score's, and there are no scores."""
+        """Convert a loss of winrate [0, 1] and of points to `unit`. None if the unit is points and `points` is None."""
         if self.unit not in (WINRATE, BOTH):
             return points
         share = (points or 0.0) / score.whole if self.unit == BOTH else 0.0

@@ -533,7 +533,7 @@ class Options(SearchOptions):
 
     @classmethod
     def for_game(cls, game: str) -> Options:
-        """Return the defaults of a game. `Options()` has those of Go."""
+        """Return the defaults of a game. `Options()` has Go's defaults."""
         return cls(**{row.name: row.default_for(game) for row in TABLE.values()})  # type: ignore[arg-type]
 
     def set(self, name: str, value: object) -> None:
@@ -591,7 +591,7 @@ def without_human_net(katago: str) -> str:
 
 
 def read_config(path: Path, game: str = "") -> dict[str, Value]:
-    """Read the options for all games from a TOML file, then those of this game's table. Errors: see `read_tables`."""
+    """Return a TOML file's options for all games, updated by this game's table. Errors: see `read_tables`."""
     tables = read_tables(path, (game,))
     return {**tables[""], **tables.get(game, {})}
 

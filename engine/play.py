@@ -26,7 +26,7 @@ REPETITION = "repetition"
 PERPETUAL_CHECK = "perpetual check"
 DECLARATION = "declaration"
 IMPASSE = "impasse"  # shogi: a draw by points
-TRY = "try"  # shogi: the king has reached the start of the other king
+TRY = "try"  # shogi: the king has reached the other king's initial square
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Referee(Generic[G_contra]):
     """Ends games, one after another."""
 
     def start(self, game: G_contra) -> None:
-        """Prepare for scoring games such as this one."""
+        """Prepare for scoring games with the board size and rules of `game`."""
 
     def judge(self, game: G_contra) -> Ended | None:
         """Return how the game has ended or was stopped and scored; None while it continues."""

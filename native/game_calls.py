@@ -50,7 +50,10 @@ PATTERN, GRAPH = 1, 2  # flags of `step`: the keys to compute
 
 
 class Board(NamedTuple):
-    """The arrays of one search thread's game. H entries of history, at most M moves, lines of at most D moves."""
+    """The arrays of one search thread's game.
+
+    H is the length of the history, M the maximum number of legal moves, D the maximum length of a line.
+    """
 
     root: Any  # records[1]: the root's position
     position: Any  # records[1]: the current position
@@ -64,7 +67,7 @@ class Board(NamedTuple):
 
 
 class GameCalls(NamedTuple):
-    """Addresses that kernels call a game by."""
+    """Addresses of a Board and of a game's entries. Kernels call the entries by address."""
 
     board: Any  # int64[5]: of the Board, and of the entries replay, step, describe and list_moves
     rows: Any  # int64[n, 2]: table of the Calls that write a row of a batch
@@ -221,7 +224,7 @@ def _count_moves(board):  # type: ignore[no-untyped-def]
 
 
 class BoundBoard:
-    """A Board in memory with the game's calls."""
+    """A Board together with the compiled functions by which kernels work on it."""
 
     def __init__(self, board: Board) -> None:
         """Store the Board; compile entries that are not in the cache."""
@@ -235,7 +238,7 @@ class BoundBoard:
     def with_batch(self, batch: Any) -> tuple[GameCalls, tuple[Any, ...]]:
         """Return the calls for a Batch, and the objects that must outlive them.
 
-        A row is written in the forms that the Batch has arrays for.
+        A row is written as indices, bits, planes and position, as far as the Batch has arrays for them.
         """
         kind = type_of((self.board, batch))
         stored = store(kind, self.board, batch)

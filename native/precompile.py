@@ -316,10 +316,10 @@ def _watch_stdin(lines: "queue.SimpleQueue[bytes]") -> None:
 
 
 def main(words: Sequence[str]) -> None:
-    """Compile the groups named on stdin, or in the background the missing ones of the names `words`.
+    """Compile groups of kernels: with `words` the missing groups of these names, otherwise the groups named on stdin.
 
-    Print each group when it is compiled. Once all names are compiled, later starts prefer their kernels to packaged
-    ones.
+    Print each group when it is compiled. The process ends when its parent does. Once all names are compiled in this
+    way, later starts prefer their kernels to packaged kernels.
     """
     try:
         if words:

@@ -34,7 +34,7 @@ def naming(path: Path) -> Iterator[None]:
     except OSError as error:
         # Errors of writing contain no name, unlike errors of opening.
         if error.filename is None:
-            error.strerror = error.strerror or str(error)  # numpy says how many items were written, and nothing else
+            error.strerror = error.strerror or str(error)  # numpy reports only the number of written items
             error.filename = str(path)
         raise
 

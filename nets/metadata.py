@@ -122,7 +122,7 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
         if item.name not in values:
             if item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
                 raise NetworkError(f"network metadata: no {item.name!r} found, expected one")
-            # Older files lack newer fields. Those have defaults.
+            # Older files lack newer fields, which therefore have defaults.
             continue
         value: Any = values[item.name]
         expected = types.get(str(item.type), dict)

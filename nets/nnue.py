@@ -164,7 +164,7 @@ def read_nnue(path: Path) -> tuple[Architecture, dict[str, npt.NDArray[Any]]]:
 def _read(path: Path, stream: BinaryIO, kind: str, *shape: int) -> npt.NDArray[Any]:
     count = int(np.prod(shape, dtype=np.int64))
     numbers = np.fromfile(stream, kind, count)
-    if len(numbers) != count:  # the file has become shorter meanwhile
+    if len(numbers) != count:  # the file has become shorter since its size was read
         raise NetworkError(f"{path}: cut short while it was read")
     return numbers.reshape(shape)
 

@@ -53,14 +53,14 @@ def is_japanese() -> bool:
 
 
 def choose(language: str) -> None:
-    """Use a language from now on. Japanese reads the catalogue."""
+    """Use a language from now on. For Japanese the catalogue of translations is read."""
     global _texts
     _texts = read_catalogue() if language == JAPANESE else None
 
 
 @contextlib.contextmanager
 def within(language: str) -> Iterator[None]:
-    """Use a language meanwhile, in this thread or task only."""
+    """Use a language inside the `with` block, in this thread or asyncio task only."""
     token = _own.set(read_catalogue() if language == JAPANESE else None)
     try:
         yield
@@ -69,7 +69,7 @@ def within(language: str) -> Iterator[None]:
 
 
 def wanted() -> str:
-    """Return the user's language: that of YOMI_LANGUAGE or, if the terminal can show it, of the locale."""
+    """Return the user's language, set by YOMI_LANGUAGE or, if the terminal can show Japanese, by the locale."""
     named = os.environ.get(VARIABLE, "")
     if named:
         return JAPANESE if named.lower().startswith(JAPANESE) else ENGLISH

@@ -158,7 +158,7 @@ class Record(FileRecord[GameRecord]):
 
     @property
     def ending(self) -> str:
-        """How the game ended, by CSA's word such as TORYO; empty if unknown."""
+        """How the game ended: a CSA keyword such as TORYO, or empty if unknown."""
         return self._raw.ending
 
     @property
@@ -168,7 +168,7 @@ class Record(FileRecord[GameRecord]):
 
     @property
     def info(self) -> dict[str, str]:
-        """Other headers by CSA's names, such as EVENT."""
+        """Further headers. The keys are CSA's names, such as EVENT."""
         return dict(self._raw.info)
 
     @property

@@ -8,7 +8,7 @@ from yomi.time_left import SECONDS_BETWEEN_UPDATES, TimeLeft
 
 
 class Bar(tqdm):
-    """A bar whose time left is measured from the units of this run, after the slow first ones; before, it shows "?"."""
+    """A progress bar. The time left is estimated without the slow first units of a run; until then it is "?"."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._left, self._end, self._updated = TimeLeft(), 0.0, float("-inf")

@@ -240,7 +240,7 @@ def known_options(args: argparse.Namespace, game: Game[Any, Any]) -> set[str]:
 
 
 def named_options(args: argparse.Namespace, game: Game[Any, Any]) -> set[str]:
-    """Return the names of the options that `--config` or the command line set, not the user's file."""
+    """Return the names of the options set by `--config` or the command line. The user's own file does not count."""
     return {*_from_file(args, game), *(name for name in vars(args) if name in TABLE)}
 
 
@@ -251,7 +251,7 @@ def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, 
 
 
 def is_given(args: argparse.Namespace, game: Game[Any, Any], *names: str) -> bool:
-    """Whether the user set one of these options, be it to none."""
+    """Whether the user set one of these options. The value none also counts."""
     given = _given(args, game)
     return any(name in given for name in names)
 

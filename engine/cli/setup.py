@@ -91,7 +91,7 @@ COMMENT = """\
 # Options of yomi that all commands read. Flags and the file of --config take precedence.
 # Remove a "#" to set an option. All keys: docs/OPTIONS.md, or yomi gtp --help-all and yomi usi --help-all.
 """
-# Options in a new file: those of all games, then those of each table
+# Options in a new file: options for all games, then the options of each table
 PROPOSED = {
     "": ("seconds", "visits", "memory", "workers", "device", "ponder", "log_file"),
     "go": ("net", "rules", "komi", "size"),

@@ -144,7 +144,7 @@ class EngineProcess:
             # WNOWAIT leaves the process uncollected: until then no other process or group gets its number, so that
             # `kill` cannot hit a stranger.
             return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-        except ChildProcessError:  # `kill` has collected it meanwhile
+        except ChildProcessError:  # `kill` has collected it in the meantime
             return False
 
     # -- ending ------------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class EngineProcess:
             reader.join(max(deadline - time.monotonic(), 0.0))
         self.kill()
         for reader in self._readers:
-            reader.join(1.0)  # a child in a session of its own may hold a pipe open: it is left to the daemon thread
+            reader.join(1.0)  # a child in a separate session may hold a pipe open: it is left to the daemon thread
 
     def kill(self) -> None:
         """Kill the process and its children. Any thread may call it."""

@@ -162,7 +162,7 @@ class GtpClient(EngineClient):
                 self.ask(f"kata-set-param {parameter} {_number(value)}")
             elif name == "playouts" and self.knows("uct_param_player"):  # Fuego
                 self.ask(f"uct_param_player max_games {value}")
-            elif name != "seconds":  # which new_game tells
+            elif name != "seconds":  # seconds are sent by new_game
                 raise RefusedError(
                     f"{self.title} knows no command for {name}: expected them in its command line, or as init=COMMAND"
                 )
@@ -230,7 +230,7 @@ def _read_json(line: str) -> Evaluation | None:
             _float(data.get("winrate")), _float(data.get("score")), None if visits is None else int(visits), pv
         )
     except (ValueError, TypeError, AttributeError, IndexError, KeyError, OverflowError, RecursionError):
-        return None  # the move counts all the same
+        return None  # the move counts anyway
 
 
 def _read_info(line: str, unit: float) -> Evaluation | None:

@@ -80,7 +80,7 @@ class ClusterError(LineError):
 class ClusterOptions:
     # local starts a cluster, auto uses the cluster of this machine; otherwise HOST:PORT of a head.
     address: str
-    actors: int | None = None  # None: as many as fit
+    actors: int | None = None  # None: as many as the cluster has room for
     cpus: float = 1.0  # per actor
     gpus: float = 0.0  # per actor; an actor without a share sees no GPU
     insecure: bool = False  # accept a cluster that runs anyone's code
@@ -128,7 +128,7 @@ class Cluster:
 
     @functools.cached_property
     def actors(self) -> int:
-        """Number of actors: that of the options, or as many as fit now."""
+        """Number of actors: set by the options, otherwise the number that the cluster has room for now."""
         if self.options.actors is not None:
             return self.options.actors
         needs = {"CPU": self.options.cpus, "GPU": self.options.gpus}
@@ -200,7 +200,7 @@ class Cluster:
         return Parcel(_digest(files), path.name, [self.put(pickle.dumps(files))])
 
     def close(self) -> None:
-        """Disconnect. The actors end, and so does a local cluster."""
+        """Disconnect. The actors end; a local cluster ends, too."""
         self.ray.shutdown()
 
     def _connect(self) -> None:

@@ -91,7 +91,9 @@ class ClusterSettings:
     # fmt: on
 
     def options(self, processes: int | None = None, task: Task | None = None) -> ClusterOptions | None:
-        """Return the cluster with this number of processes (None: as many as fit), or None without a cluster.
+        """Return the options of the cluster, or None without a cluster.
+
+        `processes` is the number of processes. None: the number that the cluster has room for.
 
         Raises:
             OptionError: the settings contradict each other.
@@ -287,7 +289,7 @@ def check_parts(parts: Sequence[tuple[Path, Run]]) -> None:
 
 
 def _networks(run: Run, first: Run) -> list[tuple[str, object, object]]:
-    """Return name and both networks of each use with different ones. Networks of equal content are equal."""
+    """Return the uses whose networks differ in two runs, each with both networks. Contents count, not file names."""
     names = dict.fromkeys([*first.networks, *run.networks])
     both = ((name, run.networks.get(name, "none"), first.networks.get(name, "none")) for name in names)
     return [(name, own, other) for name, own, other in both if own.split()[-1] != other.split()[-1]]

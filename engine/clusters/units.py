@@ -103,7 +103,7 @@ class _Schedule:
         return self._is_empty and not self._again and not self.order and not any(self.pending.values())
 
     def fill(self) -> None:
-        """Give the actors as many units as they lack. None gets units for later while another could begin them."""
+        """Give each ready actor the units that it can begin now. Only then queue further units ahead of time."""
         ready = self.actors.ready
         for want, calls in ((self.slots, 1), (self.want, CALLS_AHEAD)):
             for actor in ready:

@@ -84,13 +84,13 @@ def make_shards(
     *,
     at_once: int = 1,
 ) -> Dataset:
-    """Make the `planned` shards that a set lacks, as far as they belong to a task, and return the set.
+    """Make the `planned` shards of this task that the data set lacks, and return the data set.
 
     Args:
         dataset: the set.
         planned: all shards of the set.
-        maker: makes their columns.
-        payload: returns what the maker needs of a shard, given its number.
+        maker: makes the columns of a shard.
+        payload: returns the maker's input for a shard, given its number.
         log: receives a line for each shard.
         work: the share of the shards, and the cluster.
         at_once: shards that this process makes at the same time, without a cluster.

@@ -1,4 +1,4 @@
-"""What computes a network of layers: yomi's own kernels, onnxruntime on the processor, or a session on a GPU."""
+"""Backends that compute a network of layers: yomi's kernels, onnxruntime on the processor, or a session on a GPU."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def native_precision(asked: str) -> str:
 
 
 class Backend(Protocol):
-    """Computes a network of layers. Subclasses are the three ways."""
+    """Computes a network of layers. There is a subclass for native kernels, for onnxruntime and for GPUs."""
 
     name: str  # native kernels, onnxruntime, TensorRT
     device: Device
@@ -77,7 +77,7 @@ class NativeBackend(Backend):
     takes_bits = False
 
     def __init__(self, program: Program, form: Format, batch_size: int | None = None) -> None:
-        """`batch_size` is the rows of a batch; None: NATIVE_ROWS."""
+        """Use batches of `batch_size` rows, or of NATIVE_ROWS if it is None."""
         self.precision = program.precision
         self.batch_size = batch_size or NATIVE_ROWS
         self._program = program
@@ -90,7 +90,7 @@ class NativeBackend(Backend):
         yield slice(0, len(outputs[0])), list(outputs)
 
     def bind(self, inputs: Sequence[FloatArray]) -> tuple[Calls, list[FloatArray]]:
-        """Return the calls that evaluate these arrays, with scratch memory of their own."""
+        """Return the calls that evaluate these arrays. The calls have their own scratch memory."""
         planes, extras = inputs
         rows = len(planes)
         outputs = [np.empty((rows, *shape), np.float32) for shape in self._form.output_shapes]
@@ -193,7 +193,7 @@ class GpuBackend(Backend):
     """
 
     def __init__(self, form: Format, device: Device, batch_size: int | None = None, precision: str = "auto") -> None:
-        """Load the file. Batches have `batch_size` rows; None: the file's fixed size, or what suits the device.
+        """Load the file. Batches have `batch_size` rows; None: the file's fixed size, or a size for the device.
 
         Raises:
             EvaluatorError: the device or the file cannot be used.
@@ -221,7 +221,7 @@ class GpuBackend(Backend):
         self.name = self._engine.name
 
     def run(self, inputs: Sequence[Array]) -> Iterator[tuple[slice, list[Array]]]:
-        """Yield the outputs of as many rows at a time as the engine takes."""
+        """Evaluate the inputs in batches of the engine's size. Yield the rows and the outputs of each batch."""
         most, count = self._engine.rows, len(inputs[0])
         for begin in range(0, count, most):
             part = slice(begin, min(begin + most, count))

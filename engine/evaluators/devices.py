@@ -293,7 +293,7 @@ def find_gpu_fault(kind: str) -> Fault | None:
 
 @functools.cache
 def find_package_fault(kind: str) -> Fault | None:
-    """Return what is not installed, or does not work, for a kind of device, even without a GPU; None if nothing."""
+    """Return a fault if a package of a kind of device is missing or broken, or None. The check needs no GPU."""
     row = KINDS[kind]
     needed = {"onnxruntime": "onnxruntime"}
     if row.module:
@@ -322,7 +322,7 @@ def _version_fault(kind: str) -> Fault | None:
 
 
 def _cuda_fault() -> Fault | None:
-    """Return what onnxruntime lacks for CUDA, or None.
+    """Return the reason why onnxruntime cannot use CUDA, and the command that repairs it, or None.
 
     The provider's library is loaded as onnxruntime would load it: on failure onnxruntime prints a banner to stdout, and
     continues with the processor.
@@ -333,7 +333,7 @@ def _cuda_fault() -> Fault | None:
     import onnxruntime
 
     wanted = int((getattr(onnxruntime, "cuda_version", None) or "0").partition(".")[0])
-    with contextlib.suppress(EvaluatorError):  # no driver, which is a fault of its own
+    with contextlib.suppress(EvaluatorError):  # no driver, which is reported as another fault
         if (found := driver_cuda()) < wanted:
             build = f"onnxruntime {onnxruntime.__version__} is built for CUDA {wanted}"
             return Fault(f"{build}, NVIDIA's driver runs CUDA {found} at most", command)
@@ -369,8 +369,8 @@ def _quiet() -> Iterator[None]:
 def install_command(kind: str) -> str:
     """Return the command that installs the packages of a kind of device, in place of conflicting packages.
 
-    All builds of onnxruntime use one folder, and so do those of TensorRT. Installed over each other they break, and the
-    removal of one takes files of the other. A plug-in takes any onnxruntime as its host.
+    All builds of onnxruntime use one folder; all builds of TensorRT use one, too. Two builds in one folder break each
+    other, and the removal of one takes files of the other. A plug-in takes any onnxruntime as its host.
     """
     row = KINDS[kind]
     if not row.uses_cuda:
@@ -418,7 +418,7 @@ def provider_devices(kind: str) -> list[Any]:
         if row.module not in _registered:
             try:
                 _register(onnxruntime, row)
-            except Exception as error:  # onnxruntime's own kinds, or those of the package
+            except Exception as error:  # exceptions of onnxruntime or of the package
                 raise EvaluatorError(f"{row.package} cannot be loaded: {first_line(error)}") from error
             _registered.add(row.module)
     found = [each for each in onnxruntime.get_ep_devices() if each.ep_name == row.provider]

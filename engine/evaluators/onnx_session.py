@@ -1,4 +1,8 @@
-"""Sessions of onnxruntime: checks that the requested device computes, buffers on it, and recorded batches."""
+"""Sessions of onnxruntime.
+
+The module checks that the requested device really computes, keeps buffers on the device, and records a batch's GPU
+commands to replay them (CUDA graphs).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ _log = logging.getLogger("yomi.evaluators")
 Array = npt.NDArray[Any]
 
 PARTS = 8  # GPU batches are padded to the next eighth of the largest, because each size has its own recording
-SMALL_PARTS = (64, 32, 16)  # and small ones to these parts: a search begins with few rows
+SMALL_PARTS = (64, 32, 16)  # small batches are padded to these parts: a search begins with few rows
 GRAPHS_FROM = (1, 31, 1)
 """Version of onnxruntime from which CUDA graphs are used. In older ones Concat and Split in graphs read pointers from
 memory that a batch of another size had overwritten (microsoft/onnxruntime, pull request 32121)."""
@@ -48,7 +52,7 @@ def make_session(path: Path, device: Device = CPU, options: Mapping[str, str] | 
         raise EvaluatorError(missing_line("onnxruntime", str(path))) from None
 
     row = device.row
-    if not device.is_cpu and (fault := find_fault(device.kind)):  # loads libraries, which lie where no loader looks
+    if not device.is_cpu and (fault := find_fault(device.kind)):  # loads libraries from unusual folders
         raise EvaluatorError(f"device {device}: {fault}")
     onnxruntime.set_default_logger_severity(LOG_ERRORS)  # it warns on stderr of every buffer on a GPU
     settings = onnxruntime.SessionOptions()
@@ -177,7 +181,7 @@ class GpuSession:
             The outputs, [rows, ...] each; valid until the next call.
 
         Raises:
-            EvaluatorError: the device failed, or is no longer this thread's.
+            EvaluatorError: the device failed, or the calling thread has lost its GPU context.
         """
         if self._thread_device is not None:
             self._thread_device.check()
@@ -257,7 +261,7 @@ class GpuSession:
         except Exception as error:  # onnxruntime raises its own kinds, all below Exception
             if device is not None:
                 device.expect_alive()
-            # Without its frames, which hold the session: whoever drops the error need not hold the lock.
+            # Without its frames, which hold the session: a thread that drops the error need not hold the lock.
             cause = error.with_traceback(None)
             raise EvaluatorError(f"device {self._device}: onnxruntime: {first_line(error)}") from cause
 

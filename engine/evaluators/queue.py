@@ -65,7 +65,7 @@ class Job:
         self.done.put(self)
 
     def renewed(self) -> Job:
-        """Return the job with new arrays, because a hanging thread has the old ones."""
+        """Return the job with copies of its arrays, because a hanging thread may still write to the arrays."""
         batch = type(self.batch)(*(array.copy() for array in self.batch))
         return Job(batch, self.rows, self.done, failed_at=self.failed_at)
 
@@ -144,6 +144,6 @@ def evaluate_batch(queue: EvaluationQueue, batch: Batch, rows: int) -> int:
 def check_numbers(evaluator: Evaluator, batch: Batch, rows: int) -> None:
     """Raise EvaluatorError if the evaluation of a batch's first `rows` rows contains anything but finite numbers."""
     for name, array in (("value", batch.values), ("logit", batch.logits)):
-        # A sum is not finite where one of its numbers is not, and costs a tenth of looking at each.
+        # A sum is not finite if one of its numbers is not. It takes a tenth of the time of a check of each number.
         if not np.isfinite(array[:rows].sum()):
             raise EvaluatorError(f"{evaluator.description}: a {name} that is not finite found, expected numbers")

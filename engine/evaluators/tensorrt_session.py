@@ -58,7 +58,7 @@ class TensorRtNetwork:
     def __init__(self, runtime: Any, engine: Any, sizes: Sequence[int], stream: int) -> None:
         """Make the execution contexts. The engine's profiles are for `sizes`, in this order.
 
-        The runtime must live as long as the engine. The stream prepares profiles and computes batches.
+        The runtime must outlive the engine. The stream prepares profiles and computes batches.
 
         Raises:
             EvaluatorError: not enough GPU memory, or the shape of a tensor is unknown.
@@ -218,7 +218,7 @@ def _expect_to_go_on(path: Path) -> None:
 
 def _make_monitor(tensorrt: Any) -> Any:
     """Return TensorRT's progress monitor. Its base class exists only if TensorRT is installed."""
-    stop, say = stop_making.get(), notices.get()  # TensorRT may call from threads of its own
+    stop, say = stop_making.get(), notices.get()  # TensorRT may call from its own threads
 
     class Monitor(tensorrt.IProgressMonitor):  # type: ignore[misc]  # of no known type
         def __init__(self) -> None:
@@ -301,7 +301,7 @@ class TensorRtSession:
             The outputs, [rows, ...] each; valid until the next call.
 
         Raises:
-            EvaluatorError: the device failed, or is no longer this thread's.
+            EvaluatorError: the device failed, or the calling thread has lost its GPU context.
         """
         driver = self._driver
         driver.check()

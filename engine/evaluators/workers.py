@@ -157,9 +157,11 @@ class EvaluationWorkers:
         worker.thread.start()
 
     def _live(self, worker: _Worker, started: SimpleQueue[Evaluator | Exception] | None) -> None:
-        """Make an evaluator and serve with it. After a failure make another, until the worker is given up.
+        """Make an evaluator and evaluate tasks with it. After a failure make a new evaluator.
 
-        `started` receives the first evaluator; None: the worker replaces a hanging one.
+        End when the workers are closed, the device is lost, an evaluator cannot be made, the worker counts as hanging,
+        or it has failed MAX_FAILURES times. `started` receives the first evaluator or the error. It is None if this
+        worker replaces a hanging worker.
         """
         stop_making.set(self._closing)
         while True:
@@ -195,7 +197,7 @@ class EvaluationWorkers:
             _log.warning("%s failed (%s): it is set up again", worker.description, error_met)
 
     def _serve(self, worker: _Worker, evaluator: Evaluator) -> Exception | None:
-        """Evaluate tasks until the end (None) or a failure, after which another worker has the task."""
+        """Evaluate tasks. Return None at the end, or the error after a failure. `_fail` then passes the task on."""
         while (task := self._tasks.get()) is not None:
             worker.looks = 0
             worker.task = task
@@ -216,9 +218,11 @@ class EvaluationWorkers:
         return None
 
     def _fail(self, worker: _Worker, task: Task, error: Exception) -> None:
-        """Put a task back into the queue. A task that has failed at another worker returns to its caller.
+        """Put a failed task back into the queue, or return the error to its caller.
 
-        So does a task without any remaining worker. A lost GPU does not count against the task.
+        The caller gets the error if the task has failed before, and either that was at another worker or no other
+        worker is ready. The caller also gets it during `close`. If the GPU was lost, the failure does not count
+        against the task.
         """
         worker.failures += 1
         if isinstance(error, DeviceLostError) and not self._closing.is_set():
@@ -232,7 +236,7 @@ class EvaluationWorkers:
         self._put(task, is_new=False)
 
     def _give_up(self, worker: _Worker, error: Exception) -> None:
-        """Continue without a worker. Without the last one, all waiting tasks fail."""
+        """Continue without a worker. If it was the last worker, all waiting tasks fail."""
         name = worker.description or "an evaluator"
         with self._lock:
             if worker in self._workers:
@@ -252,7 +256,7 @@ class EvaluationWorkers:
     # -- the queue -------------------------------------------------------------------------------------------------
 
     def _put(self, task: Task, *, is_new: bool = True) -> None:
-        """Queue a task. Without workers it fails at once."""
+        """Queue a task. If no worker is left, the task fails at once."""
         with self._lock:
             if is_new and self._closing.is_set():
                 raise RuntimeError("the evaluation workers are closed: expected no further batches")
@@ -285,7 +289,7 @@ class EvaluationWorkers:
                     self._replace(worker)
 
     def _hangs(self, worker: _Worker) -> bool:
-        """Check a worker. The caller has the lock."""
+        """Whether a worker hangs. The caller has the lock."""
         worker.looks = worker.looks + 1 if worker.task is not None or worker.is_making else 0
         worker.is_lost = worker.looks > (MAKING_LOOKS if worker.is_making else LOOKS)
         return worker.is_lost

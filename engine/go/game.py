@@ -206,11 +206,11 @@ class GoGame:
             pos["human_rank"], pos["human_date"] = (profile.black_rank, profile.white_rank), profile.days
 
     def expect_advantage(self, doublings: float) -> None:
-        """Let networks expect 2 ** doublings times as many playouts of Black as of White. Meant for searched copies."""
+        """Let networks assume that Black has 2 ** doublings times White's playouts. Meant for searched copies."""
         self.doubling_advantage = self.position["doubling_advantage"] = doublings
 
     def turn_to(self, color: int) -> None:
-        """Set the side to move, without recording a move. `undo` forgets it; `play` sets it by itself."""
+        """Set the side to move, without recording a move. After `undo` the color is lost; `play` needs no call."""
         kernels.turn_to(self.position, color)
 
     def hide_history(self) -> None:

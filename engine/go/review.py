@@ -138,7 +138,7 @@ class GoReviewer(Reviewer[LoadedGame]):
         return load(path, self._rules, self.options.komi)
 
     def try_search(self, loaded: LoadedGame, options: Options) -> int:
-        """Let all analysts search at the same time."""
+        """Search the middle position of a game with all analysts at the same time; return the total visits."""
         game = next(itertools.islice(loaded.replay(), loaded.positions // 2, None))
 
         def search(analyst: GoPlayer) -> int:

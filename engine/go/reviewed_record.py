@@ -96,7 +96,7 @@ def _clean(node: Node) -> None:
 
 
 def _set_values(node: Node, opinion: Opinion | Candidate, color: int = BLACK) -> None:
-    """Set the values of a position; `color` is the side whose values a candidate has."""
+    """Set the values of a position; a candidate's values are for `color`."""
     winrate, score = _values_for(BLACK, opinion, color)
     node.other["SBKV"] = [f"{100 * winrate:.2f}"]
     if score is not None:
@@ -104,7 +104,7 @@ def _set_values(node: Node, opinion: Opinion | Candidate, color: int = BLACK) ->
 
 
 def _values_for(side: int, opinion: Opinion | Candidate, color: int) -> tuple[float, float | None]:
-    """Return winrate and score for a side; `color` is the side whose values a candidate has."""
+    """Return winrate and score for a side; a candidate's values are for `color`."""
     if side == (opinion.color if isinstance(opinion, Opinion) else color):
         return opinion.winrate, opinion.score
     return 1.0 - opinion.winrate, None if opinion.score is None else -opinion.score
@@ -137,7 +137,7 @@ def describe(move: ReviewedMove, verdict: str) -> str:
 
 
 def _value(opinion: Opinion | Candidate, color: int) -> str:
-    """Return a lead and the winrate of a side. A candidate has values of that side."""
+    """Return the lead and the winrate of `color` as text: `W+2.5, W 61.3%`. A candidate's values are for `color`."""
     _, score = _values_for(BLACK, opinion, color)
     lead = "" if score is None else f"{score_text(round(score, 1))}, "
     return f"{lead}{format_color(color)} {100 * _values_for(color, opinion, color)[0]:.1f}%"
@@ -160,7 +160,7 @@ def _add_better(parent: Node, move: ReviewedMove, review: Review) -> None:
 
 
 def _add_refutation(node: Node, move: ReviewedMove) -> None:
-    """Add the best answer to a mistake, if the game had another answer. A last move gets none: it would go on."""
+    """Add the best answer to a mistake as a variation, if a different answer was played in the game."""
     if node.children:
         side = move.after.color
         text = f"{MARK}refutation, {_value(move.after, side)}"
@@ -170,7 +170,7 @@ def _add_refutation(node: Node, move: ReviewedMove) -> None:
 
 
 def _add_line(parent: Node, color: int, moves: Iterable[int], text: str) -> Node | None:
-    """Add a line as a variation, and return its first node; None if the record has its first move already."""
+    """Add a line as a variation, and return its first node; None if the record already has its first move."""
     points = list(moves)[:PV_MOVES]
     if not points or any(child.move == (color, points[0]) for child in parent.children):
         return None

@@ -208,7 +208,7 @@ class GameRecord:
         yield game
 
     def guess(self) -> Guess:
-        """Return the likeliest rules, whatever the record names. The first call plays through the main line."""
+        """Guess the rules, even if the record names rules. The first call plays through the main line."""
         if self._guess is None:
             final = None
             with contextlib.suppress(SgfError):
@@ -225,7 +225,7 @@ class GameRecord:
     def place_handicap(self) -> None:
         """Set up the handicap stones on GTP's points beside other set-up stones, or raise HandicapError."""
         points = fixed_handicap(self.handicap, self.board)
-        points.sort(key=lambda point: (-self.board.coordinates(point)[1], point))  # the order of the reader of SGF
+        points.sort(key=lambda point: (-self.board.coordinates(point)[1], point))  # in the SGF reader's order
         self.root.setup[:0] = [(BLACK, point) for point in points]
 
     def place_missing_handicap(self) -> None:

@@ -33,7 +33,7 @@ Event = dict[str, Any]  # has `event`, `time` in Unix seconds, the fields of FIE
 
 # Required fields of an event, by its name. `seconds` is its duration; it ended at its `time`.
 # Wins are those of `network`. Self-play of games with a score also has `lead`, Black's mean score. Its rows include
-# those of reanalyzed games, which `reanalyzed` counts; its other numbers do not. Events with other names may have any
+# rows of reanalyzed games, which `reanalyzed` counts; its other numbers do not. Events with other names may have any
 # fields.
 FIELDS: Mapping[str, str] = {
     "start": "version settings",

@@ -112,7 +112,7 @@ class Opponent(Generic[G]):
     def leave(self, winner: int) -> None:
         """Report the result to the engine."""
         if self._client is not None:
-            with contextlib.suppress(EngineError):  # one that has gone meanwhile is noticed in the next game
+            with contextlib.suppress(EngineError):  # an engine that has ended by then is noticed in the next game
                 self._client.game_over("draw" if winner == DRAW else "win" if winner == self.color else "lose")
 
     def give_up(self) -> None:

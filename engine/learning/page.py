@@ -255,7 +255,7 @@ def write_runs(runs: Sequence[Mapping[str, Any]], path: Path, now: float) -> Non
     """
     data = {"runs": runs, "written": now}
     embedded = json.dumps(_finite(data), allow_nan=False)
-    for sign in "<>&":  # nothing of it may end the script
+    for sign in "<>&":  # the data may not end the script element
         embedded = embedded.replace(sign, f"\\u{ord(sign):04x}")
     template = resources.files("yomi.engine.learning").joinpath(TEMPLATE).read_text(encoding="utf-8")
     try:

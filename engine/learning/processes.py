@@ -120,7 +120,7 @@ class ActorPlayer:
         return MatchNews(part.match, [], [])
 
     def continue_match(self) -> MatchNews:
-        """Play for as long as self-play did since the last call. Without self-play wait for an engine's answer."""
+        """Play for the time that self-play took since the last call. Without self-play wait for an engine's answer."""
         played, error = list[GameResult](), ""
         if self._duel is None:
             return MatchNews(self._match, played, [])

@@ -47,7 +47,7 @@ class Learnable(Protocol[G]):
     """A game that can be learned."""
 
     features: str  # feature set of the rows, a name of yomi.nets.metadata
-    spec: GameSpec  # its planes are those of the feature set
+    spec: GameSpec  # its planes are the planes of the feature set
     # The default table [network] of the training configuration.
     network: Mapping[str, Any]
     suffix: str  # of the records; one file holds many games

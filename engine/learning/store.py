@@ -230,7 +230,7 @@ class Store:
 
     @property
     def rows(self) -> int:
-        """Total number of rows of all finished games, including those of removed shards."""
+        """Total number of rows of all finished games, including rows of removed shards."""
         pending = sum(spool.rows for spool in self._spools.values())
         return self.dataset.rows("train") + self.state.dropped_rows + pending
 
@@ -382,7 +382,7 @@ class Store:
             raise LearningError(f"{path}: {error}: restore it from a copy, or use a new folder") from None
 
     def _check_settings(self, asked: Mapping[str, Any], live: frozenset[str]) -> None:
-        # Write the settings of a new run, or compare them with those of the existing run.
+        # Write the settings of a new run, or compare them with the settings of the existing run.
         path = self.folder / self.SETTINGS
         wanted = json.loads(json.dumps({"format": FORMAT, **asked}))
         if not path.exists():

@@ -94,7 +94,7 @@ class SelfPlayWorker:
         return Delivery(games, evaluated - before, wrong, points, faults, shown)
 
     def take(self, seconds: float) -> list[Delivery]:
-        """Play until a game ends, whatever the time (see `Workers`)."""
+        """Play until a game ends. The time is ignored; it is a parameter because `Workers` has it."""
         return [self.play()]
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ class DuelConfig:
 
     visits: tuple[int, int]  # of the root per move, for each player
     seed: int
-    # If set, games begin like those of self-play (see `Learnable.new_game`), otherwise by the options
+    # If set, games begin like self-play games (see `Learnable.new_game`), otherwise by the options
     lead: float | None = None
     # Used in turn, one per pair, in the form of Game.format_opening; empty: the game's initial position
     openings: Sequence[str] = ()
@@ -231,7 +231,7 @@ def move_root(search: GameSearch, played: Any, rooted: int | None) -> None:
 
 
 def best_move(search: GameSearch) -> int:
-    """Return the move that a player would choose after this search, or the likeliest if one visit tried none."""
+    """Return the best move of a finished search. If no move has a visit, return the move with the highest prior."""
     children = search.children()
     tried = children[children["visits"] > 0]
     if not len(tried):
@@ -241,7 +241,7 @@ def best_move(search: GameSearch) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LearningMatch:
-    """A match of gate or ladder. Its games begin like those of self-play."""
+    """A match of gate or ladder. Its games begin like self-play games."""
 
     players: Players  # the first one sets the board
     games: int  # rounded up to an even number

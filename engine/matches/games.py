@@ -245,7 +245,7 @@ class GameRunner(Generic[G]):
             raise
         for color, client in clients.items():
             result = "draw" if not ended.winner else "win" if ended.winner == color else "lose"
-            with contextlib.suppress(EngineError):  # one that has gone meanwhile is noticed in the next game
+            with contextlib.suppress(EngineError):  # an engine that has ended by then is noticed in the next game
                 client.game_over(result)
         return self._played(sides, ended, event)
 

@@ -26,7 +26,7 @@ UNSCORED = "-unscored"  # in the names of records whose game is not in the journ
 class MatchPlan:
     """The settings of a match."""
 
-    players: Sequence[EngineSpec]  # with all limits, including those of the match
+    players: Sequence[EngineSpec]  # with all limits, including the limits of the match
     openings: Sequence[str]
     # Called with a function that must be called with each engine the GameRunner starts
     make_game_runner: Callable[[OnStart], GameRunner[Any]]

@@ -51,7 +51,7 @@ class Request(Generic[G]):
     # Settings in place of the player's. Options that take effect with `load` have no effect here.
     options: Options | None = None
     clocks: Clocks | None = None  # None: no clock
-    limits: Limits = field(default_factory=Limits)  # besides those of the options and the clock
+    limits: Limits = field(default_factory=Limits)  # in addition to the limits of the options and the clock
     avoid: Collection[int] = ()  # moves that may not be chosen
     # The only moves that may be chosen, all legal. With None the book may answer, too.
     allow: Collection[int] | None = None

@@ -79,7 +79,7 @@ class LoadError(Exception):
 
 
 def internal_error(log: logging.Logger, where: str, error: BaseException) -> str:
-    """Log an error with its traceback, `where` (such as `while loading`); return the message for the controller."""
+    """Log an error with its traceback, and return the message for the controller. `where`: such as `while loading`."""
     log.error("internal error %s", where, exc_info=error)
     return f"internal error: {type(error).__name__}: {error}"
 

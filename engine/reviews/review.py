@@ -509,7 +509,7 @@ class Review:
 
 
 def shown_limit(limit: str) -> str:
-    """Return the text of a limit, such as "8 visits to 100 visits", as the user reads it."""
+    """Return the text of a limit, such as "8 visits to 100 visits", in the user's language."""
     if is_japanese():
         limit = re.sub(r"([\d,]+) (\w+) to ([\d,]+) \2", r"\1〜\3 \2", limit).replace(" to ", "〜")  # the unit once
         for word, japanese in JAPANESE_UNITS.items():

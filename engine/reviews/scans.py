@@ -159,7 +159,10 @@ def parse_first_pass(text: str) -> int | float:
 
 
 def limit_text(options: Options, plan: Plan = DEFAULT_PLAN, *, unit: str = "visits") -> str:
-    """Return the limits of a search as text, such as "100 visits" or "8 visits to 100 visits"; `unit`: of visits."""
+    """Return the limits of a search as text, such as "100 visits" or "8 visits to 100 visits".
+
+    `unit` replaces the word "visits", for example by "nodes".
+    """
     given = {name: options.get(name) for name in ("visits", "playouts", "seconds", "depth")}
     names = {"visits": unit, "playouts": "playouts" if unit == "visits" else unit}
     limits = (f"{value:,} {names.get(name, name)}" for name, value in given.items() if value is not None)

@@ -132,7 +132,7 @@ class AlphaBetaSearch(PositionSearch):
 
     def _deepen(self, worker: _Worker, best_moves: int, depth: int) -> None:
         worker.deepen(best_moves, depth)
-        if worker is self._workers[0]:  # the others go on for no longer than the first
+        if worker is self._workers[0]:  # the other threads stop when the first one does
             self._request_end()
 
     def _request_end(self) -> None:

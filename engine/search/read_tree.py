@@ -96,7 +96,7 @@ def root_priors(tree: Tree) -> dict[int, float]:
 
 
 def read_children(tree: Tree) -> npt.NDArray[Any]:
-    """Return all moves of an expanded root, CHILD_DTYPE[n], tried ones first; otherwise none."""
+    """Return all moves of the root, CHILD_DTYPE[n], visited moves first. Empty if the root is not expanded."""
     children = np.zeros(int(tree.nodes[tree.counters[0].root]["edge_count"]), CHILD_DTYPE)
     count = root_children(tree, children) if len(children) else 0
     return children[:count]

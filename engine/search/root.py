@@ -140,8 +140,8 @@ class TreeRoot:
     def _is_of(self, moves: npt.NDArray[np.uint16]) -> bool:
         """Whether the root was expanded for these legal moves.
 
-        Lines of a graph that share a node may differ in what superko forbids later (`may_repeat_soon` in
-        native/go/rules.py), and the node may have been made for another line than the one that was played.
+        Two lines that share a node may have different superko bans later (`may_repeat_soon` in native/go/rules.py).
+        The node may have been expanded for a line that was not played.
         """
         return int(self._node["legal"]) == len(moves) and bool(np.isin(all_moves(self._edges()), moves).all())
 

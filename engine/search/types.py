@@ -123,7 +123,7 @@ class RootMoves:
     noise: bool = False  # mix the settings' Dirichlet noise into the priors
 
     def of(self, moves: Iterable[int]) -> list[int]:
-        """Return the searched ones of the root's moves."""
+        """Return the moves among `moves` that are searched."""
         allow, omitted = None if self.allow is None else set(self.allow), {*self.avoid, *self.prune}
         return [move for move in moves if move not in omitted and (allow is None or move in allow)]
 

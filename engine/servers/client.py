@@ -51,7 +51,7 @@ class _LeaveError(Exception):
 
 
 class SessionOver(Exception):  # noqa: N818  (it is no error)
-    """A connection has come to its orderly end."""
+    """The connection has ended in the normal way."""
 
 
 # (time.monotonic(), action) for later, unless an earlier event makes the action obsolete. The action raises
@@ -125,8 +125,8 @@ class Client(abc.ABC, Generic[G, S]):
         """Handle a line from the server.
 
         Raises:
-            ConnectionLostError: the session is useless.
-            SessionOver: the session has ended in order.
+            ConnectionLostError: the session cannot continue; the client connects again.
+            SessionOver: the session has ended in the normal way.
         """
 
     @abc.abstractmethod
@@ -316,7 +316,7 @@ class Client(abc.ABC, Generic[G, S]):
     # -- the engine's work -----------------------------------------------------------------------------------------
 
     def our_turn(self, game: G) -> None:
-        """If our move is due, send the decided one, keep thinking about the current one, or start to think."""
+        """If our move is due, send it if it is decided. Otherwise start to think, or continue to think."""
         if game.asked_at is None or self._answer_decided(game):
             return
         turn = game.turn
@@ -332,7 +332,7 @@ class Client(abc.ABC, Generic[G, S]):
         return True
 
     def ponder(self, game: G, *guess: str, spent: float = 0.0) -> None:
-        """Think on the opponent's time: about the position, or about that after a guess."""
+        """Think on the opponent's time: about the position, or about the position after the expected reply."""
         self._begin_task(game, game.task(Request(None, ponder=True), *guess), spent)
 
     def _begin_task(self, game: G, task: MoveTask, spent: float = 0.0) -> None:
@@ -353,7 +353,7 @@ class Client(abc.ABC, Generic[G, S]):
         return self._connection is not None
 
     def timeout_at(self, at: float, why: str) -> Due:
-        """Return the end of the session if the server is silent until `at`."""
+        """Return an action that ends the session if the server is silent until `at`."""
 
         def give_up() -> None:
             raise SessionOver if self.is_leaving else ConnectionLostError(why)
@@ -361,7 +361,7 @@ class Client(abc.ABC, Generic[G, S]):
         return at, give_up
 
     def submit(self, tag: object, call: Callable[[], object]) -> None:
-        """Let the engine's thread call a function. If the engine fails before, the call is dropped."""
+        """Let the engine's thread call a function. If the engine fails before the call, the call is dropped."""
         assert self._worker is not None
         # Calls that were queued before a failure belong to an engine that is gone.
         failures = self._all_failures
@@ -449,7 +449,8 @@ class Client(abc.ABC, Generic[G, S]):
     def completed(self, game: G, outcome: int | None, why: str, *, result: str, reason: str, name: str = "") -> None:
         """Write the record of a finished game, and count the game.
 
-        `outcome` is a key of OUTCOME_NAMES, `name` replaces its text. `why` is for people, the rest is from the server.
+        `outcome` is a key of OUTCOME_NAMES, `name` replaces its text. `why` is our explanation for people. The other
+        arguments are the server's words.
         """
         self.save(game)
         self.game_over(outcome)

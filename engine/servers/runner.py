@@ -161,7 +161,7 @@ class Runner:
         except GaveUpError as error:
             self._has_failed = True
             self._reporter.event(name, "error", f"error: {error}", why=str(error))
-        except Exception as error:  # a fault of ours: the other accounts go on
+        except Exception as error:  # a bug in yomi: the other accounts continue
             self._has_failed = True
             log.exception("%s: internal error", name)
             why = client.safe(f"{type(error).__name__}: {error}")

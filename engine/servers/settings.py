@@ -91,7 +91,7 @@ class Settings:
     records: Path
     events: Path | None = None
     in_turn: bool = False  # play the accounts one after the other, each its number of games (or 1), repeatedly
-    # Environment variables with passwords, including those of the other protocol's accounts.
+    # Environment variables with passwords, including passwords for the other protocol's accounts.
     password_variables: tuple[str, ...] = ()
 
 

@@ -59,7 +59,7 @@ def _letters(game: ShogiGame, colored: bool) -> list[str]:
             text = f"{'+' if type_of(code) > KING else ' '}{letter}"
             if is_last and not colored:
                 text = f"({letter}" if text[0] == " " else f"({text}"
-                # The bracket needs a column of its own, which `_closed` takes back.
+                # The bracket needs an extra column, which `_closed` takes back.
                 cells.append(f"{text})".rjust(4))
             else:
                 cells.append(_styled(f" {text}", code, is_last, colored))

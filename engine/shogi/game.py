@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from yomi.engine.shogi.records.record import GameRecord
 
 # Rules of entering kings. Numbers are points to declare (h: in handicap games White's missing pieces count for White).
-# try: the king that moves to the square where the other king starts wins.
+# try: a king that reaches the other king's initial square wins.
 ENTERING_KING = {
     "none": layout.ENTERING_KING_NONE,
     "24": layout.ENTERING_KING_24,
@@ -145,7 +145,7 @@ class ShogiGame:
         return self._moves(movegen.legal_moves)
 
     def searched_moves(self) -> list[int]:
-        """Return the moves that a search tries: without the pointless ones of yomi.native.shogi.waivers."""
+        """Return the moves that a search tries: all legal moves except pointless ones (yomi.native.shogi.waivers)."""
         return self._moves(waivers.searched_moves)
 
     def _moves(self, find: Callable[..., int]) -> list[int]:

@@ -27,7 +27,7 @@ from yomi.engine.shogi.records.record import GameRecord, RecordError, format_usi
 from yomi.engine.shogi.reviewed_record import PV_MOVES, annotate
 from yomi.language import is_japanese, tr
 
-# Shares of the limit, for alpha-beta: the search of all moves, and that of the other moves than the best and the played
+# Shares of the limit, for alpha-beta: the search of all moves, and the search without the best and the played
 FIRST_SHARE, OTHER_SHARE = 0.6, 0.15
 CLEAR = 2.0  # searches that agree on this many times an inaccuracy need no more nodes
 TRIAL_NODES = 5000  # of the first search that measures the speed of alpha-beta

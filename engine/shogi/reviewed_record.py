@@ -110,7 +110,7 @@ def _better(review: Review, move: ReviewedMove, before: Placement) -> list[GameR
 
 
 def _refutation(move: ReviewedMove, after: Placement, reply: int | None) -> list[GameRecord]:
-    """Return the best answer to a mistake as a variation, if the game had another answer."""
+    """Return the best answer to a mistake as a variation, if the game continued with a different move (`reply`)."""
     opinion = move.after
     if reply is None or opinion.pv[:1] in ((), (reply,)):
         return []

@@ -52,14 +52,14 @@ def _feature(pos, kind):  # type: ignore[no-untyped-def]
 
 @inlined
 def _pair(thread, ply, distance):  # type: ignore[no-untyped-def]
-    """Return the place in `errors` of the last move after the one `distance` plies earlier."""
+    """Return the index in `errors` of two moves: the last move, and the move `distance` plies before it."""
     before = thread.frames[U(ply + BEFORE - distance)]
     return U(before.piece_square) * U(PIECE_SQUARES) + U(thread.frames[U(ply + BEFORE)].piece_square)
 
 
 @kernel
 def correction(thread, pos, ply):  # type: ignore[no-untyped-def]
-    """Return what to add to the static value of the position at a ply, in 1 / UNIT."""
+    """Return the correction of the static value of the position at a ply, in 1 / UNIT."""
     us = U(pos.side_to_move) - U(1)
     total = 0
     for kind in range(U(CORRECTIONS)):

@@ -397,7 +397,7 @@ def _call(e: Emitter, name: str, result: Any, values: list[Any]) -> Any:
 
 def _layer(outputs: int) -> Any:
     """Return a writer of a layer's code that computes `outputs` outputs at a time."""
-    # Words side by side have sums of their own, since one chain of additions would wait for itself.
+    # Neighboring words have separate sums: in one chain each addition would wait for the one before it.
     vectors, side_by_side = outputs // WIDTH, max(1, min(WORDS_STEP, 8 * WIDTH // outputs))
 
     def write(e: Emitter, target: Any, units: Any, words: Any, weights: Any, bias: Any, all_outputs: Any) -> None:

@@ -80,7 +80,10 @@ def lookup(table, key):  # type: ignore[no-untyped-def]
 
 @kernel
 def store(table, key, move, value, static, depth, bound, is_principal, generation):  # type: ignore[no-untyped-def]
-    """Write a position into its bucket: over its own entry, or over the one of least depth and greatest age."""
+    """Write a position into its bucket: over its own entry, or over the least valuable entry.
+
+    An entry is valuable if its depth is great and its age small.
+    """
     bucket = key & U(table.shape[0] - 1)
     chosen, least = U(0), 1 << 30
     for i in range(U(0), U(2 * BUCKET), U(2)):

@@ -207,7 +207,7 @@ class ProgramBuilder:
         return target
 
     def _of_ones(self, weights: FloatArray) -> FloatArray:
-        """Return the convolution [area, out] of a plane of ones with weights [out, k, k]."""
+        """Convolve a plane of ones, 0 off the board, with weights [out, k, k]. Return the result [area, out]."""
         half = weights.shape[-1] // 2
         taps = np.arange(weights.shape[-1]) - half
         places = np.arange(self._size)[:, None] + taps

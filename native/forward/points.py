@@ -105,7 +105,7 @@ condense = Routine(
 
 
 def _counted(e: Emitter, numbers: int, source: Any, units: Any, by: Any) -> Any:
-    """Return a vector of products as floats."""
+    """Load products of matrices as floats. Integers are multiplied by `units` (per output) and `by` (per point)."""
     value = e.load(source)
     if numbers != INTEGERS:
         return value

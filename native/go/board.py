@@ -29,7 +29,7 @@ KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL = 0, 1, 2
 SCORING_AREA, SCORING_TERRITORY = 0, 1
 TAX_NONE, TAX_SEKI, TAX_ALL = 0, 1, 2
 # How a board ended the game. THIRD_REPETITION and REPEATED_PASS need the simple ko rule: the same board and side to
-# move for the third time since the last pass; a pass where the side has passed before (KataGo's rule).
+# move for the third time since the last pass; a pass on a board on which the side has passed before (KataGo's rule).
 NOT_FINISHED, TWO_PASSES, THIRD_REPETITION, REPEATED_PASS = 0, 1, 2, 3
 
 # One Go position: `numpy.zeros(n, POSITION_DTYPE)`, then `clear`.
@@ -59,7 +59,7 @@ POSITION_DTYPE = np.dtype(
         ("human_source", np.uint8),  # origin of their games; 0: no profile
         ("human_rank", np.uint8, (2,)),  # of Black and White: 1 for 9d, 9 for 1d, 10 for 1k, ...
         ("human_date", np.int32),  # of the games, in days since 1970-01-01
-        ("recent_valid", np.uint8),  # number of recent moves that may be encoded: those since a game's end
+        ("recent_valid", np.uint8),  # number of recent moves that may be encoded: moves since a game's end
         ("simple_ko", np.uint16),  # point that may not be retaken now, or NO_POINT
         ("recent_move", np.uint16, (RECENT,)),  # newest first, or NO_POINT
         ("recent_color", np.uint8, (RECENT,)),

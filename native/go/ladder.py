@@ -34,7 +34,7 @@ from yomi.native.jit import kernel
 # Shortcuts below never change the result.
 #
 # Stones are played on a position record, of which only color, chain, next_stone, slots, liberties, stones, liberty_bits
-# and simple_ko are updated, and undone in reverse order. A joined or captured chain keeps its slot meanwhile.
+# and simple_ko are updated, and undone in reverse order. A joined or captured chain keeps its slot until then.
 
 # Maximum number of moves of a search. Beyond it the chain counts as not captured (KataGo's number).
 NODE_LIMIT = 25000

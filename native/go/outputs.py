@@ -180,7 +180,7 @@ _OUTPUTS_ARGUMENTS = types_of(_MATRIX, _MATRIX, _MATRIX, True, _BATCH)
 
 @kernel
 def _share_with_pass(batch, row):  # type: ignore[no-untyped-def]
-    """Set the logit of the pass, the last move, so that it has the prior that tactics and patterns give it."""
+    """Set the logit of the pass, the last move: its prior becomes the prior by tactics and patterns."""
     last = U(batch.move_count[row]) - U(1)
     pos = batch.positions[row]
     plain = np.float32(0.0)
@@ -236,6 +236,6 @@ def decode_partial_rows(rows, policy, value, score, is_blacks, batch):  # type: 
 
 @entry(_OUTPUTS_ARGUMENTS)
 def decode_partial(address, rows):  # type: ignore[no-untyped-def]
-    """Call `decode_partial_rows` with the other arguments stored at `address`; the network's are float32."""
+    """Call `decode_partial_rows` with the arguments stored at `address`. The network's outputs are float32."""
     policy, value, score, is_blacks, batch = load(address, _OUTPUTS_ARGUMENTS)
     decode_partial_rows(rows, policy, value, score, is_blacks, batch)

@@ -148,8 +148,9 @@ def _write_bans(pos, history, s, view, area, bits):  # type: ignore[no-untyped-d
 
 @kernel
 def _write_moves(pos, hidden, s, view, area, bits, globals_):  # type: ignore[no-untyped-def]
-    """Planes 9 to 13 and globals 0 to 4: the last moves; return their number."""
-    # Only moves in turn count. None if `hidden`: a friendly pass may be answered without ending the game.
+    """Write planes 9 to 13 and globals 0 to 4: the last moves. Return the number of encoded moves."""
+    # Only alternating moves count. If `hidden`, no move is encoded: a friendly pass may be answered without ending the
+    # game.
     limit = np.int64(pos.recent_valid)
     if hidden:
         limit = np.int64(0)
@@ -171,7 +172,11 @@ def _write_moves(pos, hidden, s, view, area, bits, globals_):  # type: ignore[no
 
 @inlined
 def _write_ladders(pos, history, s, shown, view, area, bits):  # type: ignore[no-untyped-def]
-    """Planes 14 to 17: ladders now, one and two moves ago (among the `shown` moves), and moves that start one."""
+    """Write planes 14 to 17: stones in ladders now, one move ago and two moves ago, and the moves that start a ladder.
+
+    `shown` is the number of encoded moves. The plane of an earlier board repeats the next plane if the move is not
+    encoded.
+    """
     # A board's ladders are cached by stones, ko point and shape.
     words = U(pos.words)
     laddered = s.laddered
@@ -209,7 +214,7 @@ def _write_ladders(pos, history, s, shown, view, area, bits):  # type: ignore[no
 
 @kernel
 def _write_globals(pos, ends, globals_):  # type: ignore[no-untyped-def]
-    """Globals 5 to 18, except globals that are always 0."""
+    """Write globals 5 to 18, except globals that are always 0."""
     area = np.int64(pos.size) * np.int64(pos.height)
     limit = np.float32(area) + np.float32(KOMI_MARGIN)
     # Komi for the side to move, with prisoners under territory scoring.

@@ -19,8 +19,8 @@ from yomi.native.spec import GameSpec
 @kernel
 def outcome(pos, history):  # type: ignore[no-untyped-def]
     """Return the state of the game, its value and its score; see yomi.native.game.outcome."""
-    # Two passes end the game. Under the simple ko rule, so do a pass on a board where the side has passed before, and a
-    # third repetition (no result).
+    # Two passes end the game. Under the simple ko rule two more things do: a pass on a board on which the side has
+    # passed before, and a third repetition (no result).
     # Area counts the board as it is: a server that does so would not remove dead stones in pass-alive territory. The
     # evaluator decides if players agree on dead stones (territory scoring, or friendly passes with an evaluator that
     # can judge them, as in KataGo), if a tax depends on seki, and if the history is full.

@@ -574,7 +574,7 @@ def prove(solver, allowed, nodes, max_ply, variation):  # type: ignore[no-untype
                 return MATE, length
             next_one = U(0)
             longest = -1
-            # The mate is proven. From here on look for short mates, with as many nodes again.
+            # The mate is proven. From here on look for short mates, with the same number of further nodes.
             if counters[U(SHORTEST)] == 0:
                 counters[U(SHORTEST)] = 1
                 counters[U(NODE_LIMIT)] += counters[U(NODES)] + 1000

@@ -180,7 +180,7 @@ def find_attacks(board, black_king, white_king, effects):  # type: ignore[no-unt
 
 @kernel
 def exchange(gains, mine, theirs, prize, rank):  # type: ignore[no-untyped-def]
-    """Return the gain of a move to a square if both sides then capture there as long as it pays.
+    """Return the gain of a move to a square if both sides then capture there while it pays.
 
     Args:
         gains: int32[40], working memory.

@@ -128,7 +128,10 @@ def draw_declaration(pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def try_move(pos):  # type: ignore[no-untyped-def]
-    """Return the legal move of the king to the square where the other king starts, or 0. Any rule."""
+    """Return the legal move of the king to the other king's initial square, or 0.
+
+    The caller checks whether the try rule applies.
+    """
     us = U(pos.side_to_move) - U(1)
     target = U(TRY_SQUARES[0]) if us == U(0) else U(TRY_SQUARES[1])
     king = U(pos.king[us])
@@ -142,7 +145,7 @@ def try_move(pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def tried(pos):  # type: ignore[no-untyped-def]
-    """Return whether the side to move has lost by the try rule: the other king is where this king starts."""
+    """Return whether the side to move has lost by the try rule: the other king is on this king's initial square."""
     if pos.entering_king != ENTERING_KING_TRY:
         return False
     return pos.king[0] == TRY_SQUARES[0] if pos.side_to_move == 2 else pos.king[1] == TRY_SQUARES[1]

@@ -195,7 +195,7 @@ def _write_move_products(
 
     `rows` (uint16) holds `parts` row numbers per move.
     """
-    # All moves in one loop: rows come from far, and the processor can fetch the next moves' rows meanwhile.
+    # All moves in one loop: rows come from far, and the processor can fetch the next moves' rows in advance.
     with e.loop(moves, 1) as each:
         own = e.at(rows, e.ir.mul(each.index, e.times(parts, 2)))
         total = _move_product(e, units, table, own, parts, width)

@@ -283,7 +283,7 @@ def find_threats(pos, scratch):  # type: ignore[no-untyped-def]
     king = U(pos.king[them])
     blockers = occupied(pos)
     for kind in range(U(1), U(KINDS + 1)):
-        # Where a piece of this kind and the other color on the king's square attacks, an own piece gives check.
+        # A piece gives check from the squares that a piece of the other color on the king's square attacks.
         checks = no_squares()
         if king != U(NO_SQUARE) and kind != U(KING):
             checks = attacks(kind + them * U(WHITE_PIECE), king, blockers)

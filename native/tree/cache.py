@@ -56,7 +56,7 @@ def probe_cache(tree, key, policy_indices, count, priors, values):  # type: igno
 
 @kernel
 def store_cache(tree, key, policy_indices, count, priors, values):  # type: ignore[no-untyped-def]
-    """Store an evaluation in place of the entry's former one. With more moves than an entry holds nothing is stored."""
+    """Store an evaluation, over the older one in its entry. Do nothing if it has more moves than an entry can hold."""
     room = U(tree.cache_moves.shape[1])
     if tree.cache_keys.size < 2 or (room > U(0) and U(count) > room):
         return

@@ -33,19 +33,19 @@ class Style(NamedTuple):
 
 
 def means(x: Tensor) -> tuple[Tensor, float]:
-    """Return the means [B, C] of a map, and the scale of a board's size by which they are multiplied again."""
+    """Return the means [B, C] of a map over its N×N points, and KataGo's factor for the board size, (N - 14) / 10."""
     side = x.shape[-1]
     return x.sum((2, 3)) / side**2, (side - 14.0) * 0.1
 
 
 def pool(x: Tensor) -> Tensor:
-    """Return means, means scaled by the board's size, and maxima [B, 3 * C]."""
+    """Return a map's means, the means times the factor for the board size (see `means`), and the maxima: [B, 3 * C]."""
     mean, scale = means(x)
     return torch.cat([mean, mean * scale, x.amax((2, 3))], 1)
 
 
 def value_pool(x: Tensor) -> Tensor:
-    """Return means, scaled means and quadratically scaled means [B, 3 * C]."""
+    """Return a map's means m, m * f and m * (f² - 0.1): [B, 3 * C]. The factor f is for the board size; see `means`."""
     mean, scale = means(x)
     return torch.cat([mean, mean * scale, mean * (scale**2 - 0.1)], 1)
 
@@ -107,18 +107,22 @@ class RmsTip(nn.Module):
 
 
 class Block(nn.Module):
-    """A map of C channels plus a computed map. `make_blocks` creates them; at first the second map is zero."""
+    """A residual block: a map of C channels plus a map computed from it. Before training the computed map is zero."""
 
     def forward(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
     def begin(self, scale: float) -> None:
-        """Set the first weights, after convolutions and dense layers got theirs; `scale` is that of fixup norms."""
+        """Set the weights with which training begins so that the block at first adds zero to the map.
+
+        Convolutions and dense layers already have random weights. With fixup norms `scale` is the factor of a
+        block's first convolution.
+        """
         raise NotImplementedError
 
 
 class Residual(Block):
-    """x + conv2(norm2(conv1(norm1(x)))), where pooled channels of a third convolution are added to conv1's."""
+    """x + conv2(norm2(conv1(norm1(x)))). The pooled channels of a third convolution may be added to conv1's output."""
 
     def __init__(self, channels: int, style: Style, *, middle: int = 0, pooled: int = 0) -> None:
         """Create a block.
@@ -224,11 +228,11 @@ class Attention(Block):
             channels: of the input and output.
             style: not used; there is one norm and no activation.
             heads: heads of queries.
-            kv_heads: heads of keys and values, each shared by several queries; 0: as many as of queries.
+            kv_heads: heads of keys and values, each shared by several queries; 0: `heads`.
             q_dim: channels of a query and of a key; 0: channels / heads.
             v_dim: channels of a value; 0: channels / heads.
             rope: rotary positions: learned, fixed or none.
-            theta: for fixed positions, how much slower the slowest pair rotates than the fastest.
+            theta: for fixed positions, the ratio of the fastest to the slowest rotation.
         """
         super().__init__()
         self.heads, self.kv_heads = heads, kv_heads or heads
@@ -280,7 +284,7 @@ class Attention(Block):
 
     def begin(self, scale: float) -> None:
         del scale
-        # Scores of about 1. Nothing of them is added to the trunk yet.
+        # Attention scores are about 1. With zero output weights the block adds nothing to the trunk yet.
         for layer in (self.q, self.k, self.v):
             nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
         nn.init.zeros_(self.out.weight)
@@ -302,7 +306,7 @@ class FeedForward(Block):
             channels: of the input and output.
             style: not used; the activation is SiLU.
             hidden: channels between the layers; 0: 8 / 3 of `channels`.
-            gated: SwiGLU. KataGo on processors (Eigen) reads no other kind; yomi does.
+            gated: use SwiGLU. KataGo on processors (Eigen) supports gated blocks only; yomi supports both.
         """
         super().__init__()
         hidden = hidden or max(8, channels // 3 * 8)
@@ -320,7 +324,7 @@ class FeedForward(Block):
 
     def begin(self, scale: float) -> None:
         del scale
-        # Hidden values of about 1. Nothing of them is added to the trunk yet.
+        # Hidden values are about 1. With zero output weights the block adds nothing to the trunk yet.
         for layer in filter(None, (self.w1, self.gate)):
             nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
         nn.init.zeros_(self.w2.weight)

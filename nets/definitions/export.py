@@ -139,8 +139,8 @@ def _attribute(network: nn.Module, path: str) -> Any:
 
 # ONNX files are written node by node from the graph that torch.fx traces. PyTorch's exporter needs packages that
 # nothing else here needs, and its operators vary by version. yomi's kernels read the operators written here. Networks
-# with unknown parts go through PyTorch's exporter all the same. yomi plays with such files if their features and
-# outputs are those of a network in the catalogue.
+# with unknown parts go through PyTorch's exporter anyway. yomi plays with such files if a network in the catalogue has
+# the same features and outputs.
 _KATAGO_NAMES = {"planes": "spatial", "globals": "global", "outcome": "value"}
 _KATAGO_OUTPUTS = {"policy", "outcome", "misc", "ownership"}
 # KataGo's version for reading the misc outputs, by their number.

@@ -121,7 +121,7 @@ class _Writer(Generic[M, V]):
         self._heads(tip)
 
     def _bias(self, trunk: katago.Trunk) -> V:
-        """Write the vector that is added to each point of the first convolution."""
+        """Return the vector, computed from the globals, that is added to each point of the first convolution."""
         builder, plain = self._builder, identity_norm(trunk.channels)
         numbers, encoder = builder.globals_(), trunk.meta_encoder
         if encoder is None:

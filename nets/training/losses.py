@@ -75,7 +75,10 @@ def hints(maps: list[Tensor], wanted: list[Tensor]) -> Tensor:
 
 
 class _MissedShare(torch.autograd.Function):
-    """The missed share of two maps float32[n, C], with a gradient of its own."""
+    """Mean squared error of two maps float32[n, C], in units of each channel's variance in `wanted`.
+
+    The gradient is written by hand, for speed.
+    """
 
     @staticmethod
     def forward(ctx: Any, found: Tensor, wanted: Tensor) -> Tensor:
@@ -167,11 +170,11 @@ def _points(found: Tensor, label: Tensor, huber: float | None) -> Tensor:
 
 
 def _owned_points(points: Tensor, ownership: Tensor) -> Tensor:
-    """Return the sum of absolute errors of a map's entries against the ownership of the board.
+    """Return the sum of absolute errors between a map of points and the ownership, averaged over the rows with labels.
 
     Args:
-        points: [B, n, n]. Each entry counts 1 / n² of the score.
-        ownership: [B, N * N], N >= n.
+        points: [B, n, n]. The score is the mean of the n² entries.
+        ownership: [B, N * N], N >= n. A row with a NaN has no label.
     """
     size, side = math.isqrt(ownership.shape[1]), points.shape[1]
     # Points that convolutions without padding cut off belong to the nearest remaining point.

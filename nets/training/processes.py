@@ -59,7 +59,7 @@ class Group:
         return slice(rows * self.rank // self.count, rows * (self.rank + 1) // self.count)
 
     def shared(self, network: nn.Module) -> nn.Module:
-        """Return a wrapper of the network that averages gradients. Weights become those of the first process."""
+        """Return a wrapper of the network that averages gradients. All processes get the weights of the first."""
         if self.count == 1:
             return network
         # Outputs without labels have no loss: their parameters get no gradients.

@@ -90,7 +90,7 @@ def read_log(path: Path) -> list[dict[str, str]]:
 
 
 def _is_number(name: str | None, text: str | list[str]) -> bool:
-    """Whether a field is a number, or empty; a step is finite."""
+    """Whether a field of a row is valid: a number or empty. A step must be a finite number."""
     if name is None or isinstance(text, list):
         return False
     try:
@@ -104,7 +104,7 @@ def can_plot() -> bool:
 
 
 def plot_curves(train: Path, test: Path, picture: Path) -> None:
-    """Plot the numeric columns of both tables over the steps; needs matplotlib."""
+    """Plot the numeric columns of both tables over the steps. Needs matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

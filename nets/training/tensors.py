@@ -141,7 +141,7 @@ class Decoder:
         if self.symmetries == "stored":
             return columns["symmetry"].long()
         count = len(self._tables_of(batch.size)[0])
-        # The whole batch is drawn, so that the parts of several processes are those of one.
+        # The whole batch is drawn, so that several processes together use the same numbers as one.
         chosen = np.random.default_rng([self.seed, batch.step]).integers(0, count, batch.rows)
         return torch.from_numpy(chosen[part]).to(self.device)
 

@@ -387,5 +387,5 @@ def _start_pondering(player: Player[Any], request: Request[Any], move: int) -> N
         return
     try:
         player.start(type(request)(game, request.options, hide_history=request.hide_history, ponder=True))
-    except Error as error:  # of the network: the move is found all the same, and the next call reports it again
+    except Error as error:  # of the network: the move is found anyway, and the next call reports it again
         _log.error("no pondering: %s", error)

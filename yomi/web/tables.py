@@ -35,7 +35,7 @@ SIDES = {"black": yomi.BLACK, "white": yomi.WHITE}
 
 
 class UnknownTableError(yomi.Error):
-    """A game that was never begun here, or was dropped for later ones."""
+    """The game is unknown: it was never begun on this server, or was dropped to make room for newer games."""
 
 
 @dataclass(eq=False)

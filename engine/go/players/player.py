@@ -342,7 +342,9 @@ class GoPlayer(Player[GoGame]):
         return Decision(PASS, report=SearchReport(turn.root.side_to_move)) if turn.root.is_full else None
 
     def _restrict(self, turn: Turn[GoGame], schedule: Budget | None) -> None:
-        """Leave out symmetric and useless moves, and the pass while dead stones are to be captured (clean-up)."""
+        """Exclude symmetric and useless moves from the search. In clean-up also exclude the pass before all dead
+        stones are captured.
+        """
         request, root, options, moves = turn.request, turn.root, turn.options, turn.root.legal_moves()
         self._human = self._read_human(turn)
         if schedule and options.cleanup and request.allow is None and len(moves) > 1 and self._has_dead(root, schedule):
@@ -380,7 +382,7 @@ class GoPlayer(Player[GoGame]):
         return useless_moves(root, counts_dead=not (agrees and judged))
 
     def _has_dead(self, root: GoGame, schedule: Budget) -> bool:
-        """Whether dead stones of the opponent are on the board, as far as a share of the move's time can show."""
+        """Whether the opponent has dead stones on the board, estimated in a share of the move's time."""
         left = min(schedule.soft, schedule.hard) - time.monotonic()
         if left <= 0.0:
             return False
@@ -410,7 +412,10 @@ class GoPlayer(Player[GoGame]):
     def _imitate(
         self, turn: Turn[GoGame], report: SearchReport, temperature: float, human: npt.NDArray[np.float32]
     ) -> int:
-        """Return the likeliest move of people, mixed with the search's choice, or one drawn at a temperature."""
+        """Return a move by the human policy and the search, combined by `human_choice`.
+
+        With temperature 0 it is the move of greatest weight, otherwise the move is drawn.
+        """
         root, options = turn.root, turn.options
         allowed = sorted(turn.moves.of(root.legal_moves()))
         weights = human_choice(report, root_priors(self._search.tree), _by_move(root, human), allowed, options)

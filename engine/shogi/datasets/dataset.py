@@ -172,7 +172,7 @@ def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, f
         faults,
     )
     for index in np.flatnonzero(faults):
-        # Drop-pawn mates, which no move generator makes, are played in records all the same.
+        # Drop-pawn mates, which no move generator makes, are played in some records.
         if why := move_fault(part[index]):
             raise NetworkError(f"move {why}; expected one that can be played")
     winners = part["winner"]

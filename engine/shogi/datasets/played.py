@@ -54,7 +54,7 @@ from yomi.nets.text import first_difference, parse_json
 from yomi.settings import OptionError
 
 # Moves sent with a position, enough to detect a repetition. Fairy-Stockfish takes 15 µs a move: after 120 plies the
-# whole game would cost as much as 400 nodes.
+# whole game would take the time of 400 nodes.
 SENT_PLIES = 8
 MANIFEST = "played.json"
 FORMAT = 1
@@ -271,7 +271,7 @@ class _Files:
         self.next_game = self._first_game = self._last_game + 1
 
     def _compare(self) -> None:
-        """Write the settings, or compare them with those of the folder."""
+        """Write the settings into a new folder, or compare them with the settings that the folder has."""
         path = self.folder / MANIFEST
         wanted = {"yomi-played": FORMAT, **asdict(self.options)}
         if not path.exists():

@@ -1,4 +1,4 @@
-"""`yomi dataset vary`: positions a few moves after those of data sets, valued by a USI engine. No policy targets."""
+"""`yomi dataset vary`: positions a few moves after positions of data sets, valued by a USI engine, without policies."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ class VariedShards(ShardMaker):
         """Start nothing yet.
 
         Args:
-            options: of the set.
-            spec: the engine.
-            net: the file of the network that moves are drawn from.
+            options: options of the data set.
+            spec: the engine that values the positions.
+            net: file of the network from whose policy moves are drawn.
             is_yomi: whether the engine is yomi.
-            network: the network. None: it is loaded when it is needed.
+            network: the network in `net`. If None, the file is read when the network is needed.
         """
         self.options = options
         self._spec, self._net, self._is_yomi, self._network = spec, net, is_yomi, network

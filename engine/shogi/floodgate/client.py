@@ -124,7 +124,7 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
         if game is None:
             game = self.new_game(lambda: CsaGame(summary, self.records))
             self.begin_game(game)
-            return  # the server hears of it when the engine is ready
+            return  # the game is accepted when the engine is ready
         game.resume(summary)
         self.report("resume", f"the game goes on at move {game.ply + 1}", game=game.id, ply=game.ply)
         self.send(f"AGREE:{game.id}")

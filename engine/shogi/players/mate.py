@@ -47,7 +47,7 @@ def can_be_played(game: ShogiGame, line: Sequence[int]) -> bool:
 
 
 def whole_mate(game: ShogiGame, line: Sequence[int], plies: int, solver: MateSearch) -> tuple[int, ...]:
-    """Return a line with the rest of its mate, of at most `plies` plies in all; an empty line if none is found."""
+    """Extend a line to the mate, in at most `plies` plies in all. Return an empty line if no mate is found."""
     game, left = game.copy(), plies - len(line)
     for move in line:
         if game.is_over:

@@ -284,7 +284,7 @@ class ShogiPlayer(Player[ShogiGame]):
         report = SearchReport(root.side_to_move)
         try:
             report = below(end_search(self._search, PATIENCE))
-        except Exception as error:  # likewise; nothing was found until then
+        except Exception as error:  # as above; nothing was found until then
             log.error("the pondering ended early: %s", error, exc_info=not isinstance(error, EvaluatorError))
         if not request.is_stopped:
             return None

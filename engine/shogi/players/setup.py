@@ -142,7 +142,7 @@ class NetworkDefaults:
     def apply(self, options: Options, net: str | None) -> None:
         """Reset the values of the last network, then set those of the current network; see `network_defaults`."""
         for name, value in self.values.items():
-            # A value that the user has set meanwhile stays.
+            # A value that the user has set since then stays.
             if options.get(name) == value:
                 options.set(name, TABLE[name].default_for("shogi"))
         self.values.clear()

@@ -266,7 +266,7 @@ class _Reader:
         except NotationError as error:
             raise RecordError(f"move {number}: {error}") from None
         name = f"{number} '{line}'"
-        # Plain rules allow drop-pawn mate; it counts as illegal if the record says so.
+        # Plain rules allow drop-pawn mate; it is illegal if the record ends with a foul.
         if self.at.is_drop_pawn_mate(move) and self._is_foul():
             raise ImpossibleMoveError(f"move {name}: {DROP_PAWN_MATE}")
         self._play(move, name)

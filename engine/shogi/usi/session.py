@@ -54,7 +54,7 @@ class _InfoStrings(logging.Handler):
         self._note = note
 
     def emit(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(OutputClosedError):  # the session's loop hears of it by itself
+        with contextlib.suppress(OutputClosedError):  # the session's loop notices it, too
             self._note(f"{record.levelname.lower()}: {record.getMessage()}")
 
 

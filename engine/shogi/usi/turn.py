@@ -100,7 +100,7 @@ class Turn:
             lines = self._mate() if self._go.mate is not None else self._move()
             self._answer(lines)
         except OutputClosedError:
-            pass  # the session's loop hears of it by itself
+            pass  # the session's loop notices it, too
         except EvaluatorError as error:
             self._give_up(str(error))
         except Exception as error:  # a fault of ours: the controller must not wait for ever
