@@ -15,7 +15,10 @@ class TimeLeft:
         self._begun: tuple[float, float] | None = None  # time and units after the first ones
 
     def measure(self, now: float, done: float, left: float) -> float | None:
-        """Return the seconds to report for `left` units at the speed of the done ones; the first may load kernels."""
+        """Return the seconds to report for `left` units, at the speed of the units done after the first measurement.
+
+        The first units do not count, because they may load kernels.
+        """
         if self._begun is None and done:
             self._begun = now, done
         if self._begun is None or now - self._begun[0] < MIN_SAMPLE or done <= self._begun[1]:

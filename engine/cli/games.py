@@ -1,4 +1,4 @@
-"""Games on the command line: the subcommands and flags that commands add for each, and the ends of their help."""
+"""Games on the command line: subcommands, flags and the last lines of the help for each game."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class EngineProcess:
     # -- talking -----------------------------------------------------------------------------------------------------
 
     def send(self, *lines: str) -> float:
-        """Send lines, and return the time (`time.monotonic`) just before. No answer can come earlier."""
+        """Send lines. Return the `time.monotonic()` just before sending, which is earlier than any answer."""
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
         assert self._process.stdin is not None
         begin = time.monotonic()

@@ -280,7 +280,7 @@ class Parcel:
 
 
 def _files(path: Path) -> dict[str, bytes]:
-    """Return the files of a network by name: its own, and that of recommended options, if they exist."""
+    """Return the contents of a network's files by name: the network and its recommended options, if they exist."""
     found = (path, path.with_name(f"{path.name}{VALUES}"))
     return {file.name: file.read_bytes() for file in found if file.exists()}
 

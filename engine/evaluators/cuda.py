@@ -138,7 +138,10 @@ def _check(status: int, what: str) -> None:
 
 
 class _Context:
-    """A GPU's primary context, which onnxruntime and TensorRT use, too, on the stack of the thread that makes this."""
+    """Makes a GPU's primary context the current context of the calling thread.
+
+    onnxruntime and TensorRT use the primary context, too.
+    """
 
     def __init__(self, number: int) -> None:
         self._driver, self._device = load_driver(), _device(number)

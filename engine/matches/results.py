@@ -137,7 +137,10 @@ class GameResult:
 
     @property
     def points(self) -> int:
-        """Points of the first player of a pair: 2 for a win, 1 for a draw, otherwise 0. Even games give it Black."""
+        """Points of the first player of a pair: 2 for a win, 1 for a draw, otherwise 0.
+
+        The first player has Black in games of even number.
+        """
         return round(2 * (self.score if self.number % 2 == 0 else 1 - self.score))
 
     def to_json(self) -> dict[str, object]:

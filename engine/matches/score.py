@@ -91,7 +91,7 @@ class MatchState:
 
     @property
     def score(self) -> DuelScore:
-        """Score of all games. Once a test is decided, only of the games that decided it."""
+        """Score of all games, or, once a test is decided, of the games that decided the test."""
         return (self._tested if self.is_decided else self._all).score
 
     def line(self) -> str:

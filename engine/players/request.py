@@ -126,7 +126,10 @@ class Request(Generic[G]):
 
 
 class Adviser:
-    """Help of a game for one search: nothing, unless the game's player has some. `annotate` is thread-safe."""
+    """Assists one search with knowledge of the game, such as a mate search. The base class does nothing.
+
+    `annotate` is thread-safe.
+    """
 
     @property
     def line(self) -> tuple[int, ...]:
@@ -135,14 +138,14 @@ class Adviser:
 
     @property
     def is_done(self) -> bool:
-        """Whether the line makes the search needless."""
+        """Whether the search can end, because the line decides the game."""
         return False
 
     def start(self) -> None:
-        """Start to look for a line beside the search."""
+        """Start to look for a won line while the search runs."""
 
     def stop(self) -> None:
-        """End that. The line stays."""
+        """Stop looking for a line. A line that was found remains available."""
 
     def annotate(self, report: SearchReport) -> SearchReport:
         """Return the search's report with the game's additions."""

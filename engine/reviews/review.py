@@ -318,7 +318,7 @@ class Review:
         return (self.sides or JAPANESE_SIDES[self.game])[color] if is_japanese() else COLOR_NAMES[color]
 
     def loss_of(self, move: ReviewedMove) -> float | None:
-        """Return a move's loss in the unit of the thresholds; None if it is a score's, and there are no scores."""
+        """Return a move's loss in the unit of the thresholds. None if the unit is points and scores are missing."""
         return self.thresholds.loss(move.winrate_loss, self._points(move), self.score)
 
     def _points(self, move: ReviewedMove) -> float | None:

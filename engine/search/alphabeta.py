@@ -83,7 +83,7 @@ class AlphaBetaSearch(PositionSearch):
             worker.forget()
 
     def _clear_table(self) -> None:
-        """Empty the table in place: the pages of a new one would come from the system while the next search runs."""
+        """Empty the table in place. With a new table the next search would wait for the system to provide its pages."""
         if self._is_used:
             self._write_zeros()
 

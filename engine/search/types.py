@@ -133,7 +133,10 @@ ALL_MOVES = RootMoves()
 
 @dataclass
 class SearchSettings(SearchOptions):
-    """The search's options without a none, and settings that are no options. yomi.engine.players.setup makes them."""
+    """The settings of a search: its options with a value for each (never None), and settings that are not options.
+
+    yomi.engine.players.setup creates them.
+    """
 
     workers: int = 1
     batches_in_flight: int = 1

@@ -66,7 +66,7 @@ def capture_statistics(thread, pos, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def follow_rows(thread, ply):  # type: ignore[no-untyped-def]
-    """Return the places in `follows` of the moves that led to a ply: 1, 2, 3, 4 and 6 plies before."""
+    """Return the indices in `follows` of the moves 1, 2, 3, 4 and 6 plies before the position at a ply."""
     frames = thread.frames
     return (
         U(frames[U(ply + BEFORE)].played) * U(PIECE_SQUARES),
@@ -221,7 +221,7 @@ def reward_last(thread, ply, depth, best, static):  # type: ignore[no-untyped-de
 
 @kernel
 def compare_statics(thread, ply):  # type: ignore[no-untyped-def]
-    """Adjust the statistics of the opponent's last quiet move by how the static value changed."""
+    """Adjust the statistics of the opponent's last quiet move by the change of the static value."""
     frame, last = thread.frames[U(ply + BEFORE)], thread.frames[U(ply + BEFORE - 1)]
     if frame.move == 0 or frame.captured != 0 or last.in_check != 0:
         return

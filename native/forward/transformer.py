@@ -152,7 +152,7 @@ def _height(plan, source, point, channels, s, scratch):  # type: ignore[no-untyp
 
 @inlined_early
 def _set_factor(plan, height, most, scratch):  # type: ignore[no-untyped-def]
-    """Write the factor that makes `height` the integer `most`; return the unit of the integers."""
+    """Write the factor from floats to integers, by which `height` becomes `most`. Return its inverse, the unit."""
     scratch[U(plan.factors)] = np.float32(0.0) if height < LEAST else most / height
     return height / most
 

@@ -131,7 +131,7 @@ def one_rank_down(typing_context: Any, squares: Any) -> Any:
 
 @machine_code(lambda squares: squares >> 1)
 def one_rank_up(typing_context: Any, squares: Any) -> Any:
-    """Return the squares in front of a set's, as Black sees it; none of the set is on the first rank."""
+    """Move a set of squares one rank forward for Black. No square of the set may be on the first rank."""
     return _intrinsic(SET, (SET,), lambda builder, a: builder.lshr(a, _PAIR(1)))
 
 

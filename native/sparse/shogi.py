@@ -181,7 +181,7 @@ def _find_attacks(pos, scratch):  # type: ignore[no-untyped-def]
 
 @inlined
 def _attacked(scratch, side, kind, square):  # type: ignore[no-untyped-def]
-    """Return the attack part of FLAGS of a piece of the side to move (0) or the opponent (1)."""
+    """Return the FLAGS of a piece that depend on enemy attacks. `side`: 0 for the side to move, 1 for the opponent."""
     other = U(1) - side
     cheaply = other * U(COSTS) + U(COST_OF[kind])
     return U(2) * (has(scratch.attacked, other, square) + has(scratch.cheaply, cheaply, square))
@@ -189,7 +189,7 @@ def _attacked(scratch, side, kind, square):  # type: ignore[no-untyped-def]
 
 @inlined
 def _flags(scratch, side, kind, square):  # type: ignore[no-untyped-def]
-    """Return the FLAGS of a piece of the side to move (0) or the opponent (1)."""
+    """Return the FLAGS of a piece. `side`: 0 for the side to move, 1 for the opponent."""
     return _attacked(scratch, side, kind, square) + has(scratch.attacked, side, square)
 
 

@@ -333,7 +333,7 @@ def _resolve(tree, worker, calls, made, depth):  # type: ignore[no-untyped-def]
 
 @kernel
 def back_up_again(tree, path, slots, depth, visits):  # type: ignore[no-untyped-def]
-    """Back up the finished game at the end of a path once for each of `visits`."""
+    """Back up the finished game at the end of a path `visits` times."""
     leaf = np.int64(path[U(depth)])
     lock(tree, leaf)
     node = tree.nodes[U(leaf)]
@@ -406,7 +406,7 @@ def _enter_new_node(tree, worker, calls, made, depth, visits, groups):  # type: 
 
 @inlined
 def _take_group(worker, place):  # type: ignore[no-untyped-def]
-    """Make the group at a place the end of worker.path; return its kind, node, depth and visits."""
+    """Put group number `place` at the end of worker.path, and return the group's kind, node, depth and visits."""
     group = worker.groups[U(place)]
     index, depth = np.int64(group.node), np.int64(group.depth)
     worker.path[U(depth)] = index

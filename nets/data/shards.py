@@ -279,7 +279,7 @@ def check_rows(dataset: Dataset, kind: str, features: str, size: int) -> None:
 
 
 def check_columns(datasets: Sequence[Dataset], needed: Mapping[str, str]) -> None:
-    """Check that some rows have the columns without which settings do nothing, by setting. Raises NetworkError."""
+    """Raise NetworkError if no row has a column that a setting needs. `needed` maps settings to columns."""
     found = {path.stem for dataset in datasets for shard in dataset.shards for path in shard.path.glob("*.npy")}
     for setting in (each for each in needed if needed[each] not in found):
         why = f"rows without {needed[setting]} found, expected it for {setting}: remove that setting, or use other rows"

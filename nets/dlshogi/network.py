@@ -202,7 +202,7 @@ def unsupported(graph: OnnxGraph, network: ShogiNetwork) -> str | None:
 
 
 def graph_facts(path: Path, network: ShogiNetwork) -> list[tuple[str, str]]:
-    """Return names and values of a graph's properties as text. For a graph that cannot be read, only the reason.
+    """Return names and values of a graph's properties as text. If the graph cannot be read, return only the reason.
 
     Raises:
         NetworkError: the file is damaged.

@@ -136,7 +136,7 @@ class OrdinaryBlock:
 
 @dataclass(frozen=True, eq=False)
 class GlobalPoolingBlock:
-    """An ordinary block with a global pooling of a second convolution added in its middle.
+    """A residual block that adds the global pooling of a second convolution to the output of its first.
 
     * u = act1(norm1(trunk))
     * g = act_gpool(norm_gpool(conv_gpool(u)))

@@ -156,7 +156,7 @@ class Clocks:
         self.restart()
 
     def undo(self) -> None:
-        """Return the time of the last move; the time of moves before the first clock is not known."""
+        """Give the time of the last move back. Times of moves before the clocks were started are unknown."""
         if len(self._before) > 1:
             self._before.pop()
         self.restart()

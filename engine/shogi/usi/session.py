@@ -129,7 +129,10 @@ class Session(BaseSession):
         self._game = game
 
     def load_now(self) -> None:
-        """Make the player, or load what the options name now, with signs of life. Errors as for `player`."""
+        """Make the player, if needed, and load the files that the options name. Report progress in the meantime.
+
+        Errors as for `player`.
+        """
         # In a thread, since loading takes minutes at worst, and `quit` must end it.
         self.start_loading()
         begin = self._last_sent = time.monotonic()
