@@ -6,8 +6,8 @@ Size is a cost. A change that needs more lines raises LIMIT in a commit of its o
 from collections.abc import Iterable
 from pathlib import Path
 
-# Version 0.2.0 had 86,849.
-LIMIT = 86_150  # lines of Python
+# Version 0.2.0 had 86,849. 250 came with Windows, clear docstrings, levels up to full strength, and clocks of shogi.
+LIMIT = 86_400  # lines of Python
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("engine", "native", "nets", "bench")
 
