@@ -209,10 +209,15 @@ class Follower:
 def _read_state() -> dict[str, Any]:
     import json
 
-    with contextlib.suppress(OSError, ValueError):
-        found = json.loads(read_bytes(_state_file()))
-        if isinstance(found, dict):  # otherwise the file is damaged
+    with contextlib.suppress(OSError):  # no level is stored yet; `_store` reports a folder that cannot be used
+        path = _state_file()
+        try:
+            found = json.loads(read_bytes(path))
+        except ValueError:
+            found = None
+        if isinstance(found, dict):
             return found
+        _log.warning("%s is damaged: the level auto begins at %d, and the file is written again", path, START)
     return {}
 
 
