@@ -409,7 +409,10 @@ class _Worker:
             bound = 0 if i < last else int(value >= beta) - int(value <= alpha)
             if bound < 0 and self._counters[layout.IS_STOPPED] and self.settled:
                 continue  # how far the value falls is unknown: the last depth says more
-            new.append(_Line(value, int(data.root_nodes[i]), tuple(map(int, line[:length])), bound))
+            moves = tuple(map(int, line[:length]))
+            if length == 1:  # a bound has no answer, but pondering needs one: that of the last depth
+                moves = next((line.moves for line in self.settled if line.moves[0] == moves[0]), moves)
+            new.append(_Line(value, int(data.root_nodes[i]), moves, bound))
         new.sort(key=lambda line: -line.value)
         known = {line.moves[0] for line in new}
         # No other move is better than the new ones, whatever the last depth found.

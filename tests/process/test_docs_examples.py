@@ -20,8 +20,9 @@ pytestmark = pytest.mark.slow
 
 REFERENCE = prose.ROOT / "docs" / "reference"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Numbers and moves depend on the machine and on time.
+# Numbers, moves, bounds and whether an answer is expected depend on the machine and on time.
 NUMBER = re.compile(r"-?\b\d+(?:\.\d+)?(?:e-?\d+)?\b")
+BOUND_OR_ANSWER = re.compile(r" (?:lowerbound|upperbound)|(?<=^bestmove M) ponder M$")
 MOVE = re.compile(r"\b(?:[A-HJ]\d|\d[a-i]\d[a-i]\+?|[PLNSGBR]\*\d[a-i])(?= |$)")
 
 
@@ -32,12 +33,13 @@ def blocks(page: Path, language: str = "") -> list[str]:
 
 
 def shape(line: str) -> str:
-    """Return a line without its numbers and moves; errors and boards stay as they are."""
+    """Return a line without its numbers, moves and bounds; errors and boards stay as they are."""
     if line.startswith(("?", "info string Error!")) or not line.startswith(("info", "bestmove", "=", "play")):
         return line
     if " on cpu (" in line:  # the processor decides about the kernels
         return line.partition(" on cpu (")[0]
-    return re.sub(r"(?:M )*M(?= |$)", "M", NUMBER.sub("0", MOVE.sub("M", line)))
+    line = BOUND_OR_ANSWER.sub("", MOVE.sub("M", line))
+    return re.sub(r"(?:M )*M(?= |$)", "M", NUMBER.sub("0", line))
 
 
 def play(page: Path) -> list[str]:

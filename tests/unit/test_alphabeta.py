@@ -19,7 +19,7 @@ from yomi.engine.shogi.players.mate import MateSearch
 from yomi.native.alphabeta.correction import UNIT as CORRECTION_UNIT
 from yomi.native.alphabeta.correction import correction, learn_correction
 from yomi.native.alphabeta.nnue import NnueNetwork, begin, make_inputs, make_scratch, network_of
-from yomi.native.alphabeta.node import MATE
+from yomi.native.alphabeta.node import INFINITE, MATE
 from yomi.native.alphabeta.ordering import after_table_move, begin_moves, next_move, skip_quiets
 from yomi.native.alphabeta.statistics import follow_rows, quiet_score, reward_quiet
 from yomi.native.alphabeta.table import EXACT, LOWER, NO_VALUE, lookup, make_table, store
@@ -330,6 +330,19 @@ def test_values_of_failed_windows_are_bounds(network: NnueNetwork) -> None:
     worker._counters[IS_STOPPED] = 1
     worker._publish(0, 1, value, value + 9)
     assert search.report().moves[0] == worker.settled[0].report(0, 60), "a fall of unknown size"
+
+
+def test_a_line_without_an_answer_takes_that_of_the_last_depth(network: NnueNetwork) -> None:
+    search = search_of(network)
+    line = searched(search, next(walk(5, 1)).sfen(), 3000).moves[0].pv
+    assert len(line) > 1
+    (worker,) = search._workers
+    worker._data.root_scores[0] = 50
+    worker._data.root_lines[0] = 0
+    worker._data.root_lines[0, 0] = line[0]
+    worker._counters[IS_STOPPED] = 0
+    worker._publish(0, 1, 0, INFINITE)
+    assert search.report().moves[0].pv[:2] == line[:2]
 
 
 def test_a_search_measures_how_steady_it_is(network: NnueNetwork) -> None:
