@@ -185,13 +185,13 @@ def _yield_processor(typing_context: Any) -> Any:
     return types.none(), codegen
 
 
-# Who holds a lock for longer has most likely lost its processor, and spinning would keep it from running.
+# A thread that holds a lock for longer has most likely lost its processor. Spinning would keep it from running.
 SPINS = 64  # attempts to take a lock before a thread yields its processor
 
 
 @inlined_early
 def take_lock(locks, index):  # type: ignore[no-untyped-def]
-    """Set locks[index] from 0 to 1; wait while it is 1. It is an element of an array or a field of a record."""
+    """Take a lock: set locks[index] (an array element, or a record's field) from 0 to 1. Wait while it is 1."""
     spins = 0
     while atomic_exchange(locks, index, 1) != 0:
         if spins < SPINS:

@@ -32,7 +32,7 @@ from yomi.native.jit import IS_PLAIN, compiling, keep_compiled, kernel, machine_
 _WORDS = 512
 
 
-# Functions and arguments for plain Python. Their indices take the place of addresses.
+# Functions and arguments for plain Python. An index replaces an address.
 _PLAIN: list[Any] = []
 
 
@@ -123,7 +123,7 @@ NO_CALLS = Calls(np.zeros((0, 2), np.int64), ())
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """Arguments of entries in memory. They live while this object does."""
+    """Arguments of entries in memory. The memory is freed with this object."""
 
     address: int
     kept: tuple[Any, ...]
@@ -223,7 +223,7 @@ _TYPES: dict[Any, Any] = {}
 
 
 def type_of(value: Any) -> Any:
-    """Return `numba.typeof` of arguments, which is remembered for values of the same form."""
+    """Return `numba.typeof` of arguments. The type is remembered for values of the same form."""
     form = _form(value)
     if form not in _TYPES:
         _TYPES[form] = numba.typeof(value)

@@ -78,7 +78,7 @@ _running = threading.local()
 
 
 def _fitting(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a value in the form in which it is stored: integers truncated to the type's bits, records as numpy's."""
+    """Convert a value to the form in which it is stored: integers truncated to the type's bits, records as numpy's."""
     if isinstance(value, Record):
         return value.void
     if dtype.kind not in "iu" or not np.isscalar(value):
@@ -89,7 +89,7 @@ def _fitting(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value in the form in which a kernel reads it."""
+    """Convert a value to the form in which a kernel reads it."""
     if isinstance(value, Array | Record):
         return value
     if isinstance(value, np.ndarray):

@@ -82,7 +82,7 @@ def replay(calls, depth):  # type: ignore[no-untyped-def]
 
 @inlined
 def step(calls, depth, wanted):  # type: ignore[no-untyped-def]
-    """Play move number `depth` of the line; write its keys (`wanted`: PATTERN, GRAPH) into the facts."""
+    """Play move number `depth` of the line, and write the wanted keys (flags PATTERN and GRAPH) into the facts."""
     ask(calls.board[U(2)], calls.board[U(0)], depth, wanted)
 
 
@@ -101,7 +101,7 @@ def list_moves(calls):  # type: ignore[no-untyped-def]
 
 @inlined
 def add_row_ownership(calls, row, divisor):  # type: ignore[no-untyped-def]
-    """Add 1 / divisor times the ownership of a row of the batch to the sums of the current leaf."""
+    """Add the ownership of a batch's row, divided by `divisor`, to the sums of the current leaf."""
     ask(calls.ownership[U(0)], calls.ownership[U(1)], row, divisor)
 
 
@@ -224,7 +224,7 @@ def _count_moves(board):  # type: ignore[no-untyped-def]
 
 
 class BoundBoard:
-    """A Board together with the compiled functions by which kernels work on it."""
+    """A Board together with the addresses of its game's compiled functions."""
 
     def __init__(self, board: Board) -> None:
         """Store the Board; compile entries that are not in the cache."""

@@ -211,7 +211,7 @@ def keep_compiled(cache: Any) -> None:
 
 
 def _forget_other_versions(file: Any) -> None:
-    """Read an index as empty if it names types that this version of yomi does not have: its kernels are of another."""
+    """Read an index of kernels as empty if it names types that this version of yomi lacks: another version wrote it."""
     load = file._load_index
 
     def load_index() -> Any:
@@ -240,7 +240,7 @@ _JITCodeLibrary: Any = codegen.JITCodeLibrary
 
 
 class _PartLibrary(_JITCodeLibrary):  # type: ignore[misc]
-    """Code of a kernel that is only part of others: neither optimized nor translated to machine code."""
+    """Code of a kernel that is only used inside other kernels: neither optimized nor translated to machine code."""
 
     def _optimize_final_module(self) -> None:
         pass
@@ -255,7 +255,7 @@ _compiling = threading.local()  # `depth`: number of nested compilations in this
 
 @contextlib.contextmanager
 def compiling() -> Iterator[bool]:
-    """Enter the compilation of a kernel; yield whether another kernel is waiting for it."""
+    """Mark that this thread compiles a kernel. Yield whether it does so on behalf of another kernel."""
     depth = getattr(_compiling, "depth", 0)
     _compiling.depth = depth + 1
     # Python's garbage collector waits for the outermost compilation: it would take an eighth of the time.
@@ -271,7 +271,7 @@ def compiling() -> Iterator[bool]:
 
 
 def _by_parts(dispatcher: Any, compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Make a dispatcher compile only what its caller needs."""
+    """Make a dispatcher compile only the form that its caller needs: a part of another kernel, or machine code."""
     # LLVM optimizes a kernel again inside every kernel that contains it. A part is therefore left unoptimized unless
     # the cache has it. If Python calls it later, it is compiled completely.
     parts: set[Any] = set()
@@ -339,7 +339,7 @@ def _saving(cache: Any) -> Callable[[Any, Any], None]:
 
 
 def _widening(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Make a dispatcher compile one form of a kernel for all narrow integers, by widening them to int64."""
+    """Make a dispatcher treat narrow integers as int64, so that it compiles one form of a kernel for all of them."""
     # Points are uint16 on a board, uint64 as an index and int64 in arithmetic. Every mixture would be compiled, 0.3 s
     # each.
     narrow = {types.uint8, types.uint16, types.uint32, types.int8, types.int16, types.int32}

@@ -108,7 +108,7 @@ def compile_tree() -> None:
 
 
 def _compile_board(example: "Example", *evaluators: Inputs) -> None:
-    """Compile a game's side of the search, for evaluators that read these inputs."""
+    """Compile the kernels of a game's side of the search, for evaluators that read these inputs."""
     from yomi.native.game_calls import BoundBoard
     from yomi.native.tree.buffers import make_batch, make_board
 

@@ -43,7 +43,7 @@ def features_of(level: str) -> str:
 
 
 def processor_of(level: str) -> str:
-    """Return the processor name that LLVM tunes the kernels of a level for."""
+    """Return the name of the processor for which LLVM tunes the kernels of a level."""
     return level.removesuffix("-bf16")
 
 

@@ -42,7 +42,7 @@ SECONDS_BETWEEN_LINES = 15.0  # of progress, without a bar
 
 
 class Progress:
-    """Share done and time left of groups that parallel processes compile. Thread-safe."""
+    """Finished share and remaining time of groups that parallel processes compile. Thread-safe."""
 
     def __init__(self, seconds: Mapping[str, float], processes: int) -> None:
         self._seconds = dict(seconds)
@@ -66,7 +66,7 @@ class Progress:
         return self._done / self._total if self._total else 1.0
 
     def left(self) -> float | None:
-        """Return the seconds left, or None until finished groups show the speed of this machine."""
+        """Return the estimated seconds left; None until finished groups have shown how fast this machine is."""
         with self._lock:
             now = time.monotonic()
             if self._took < MIN_SAMPLE:
@@ -173,14 +173,14 @@ def _alone(names: Sequence[str], report: Callable[[str], None]) -> Iterator[None
 
 
 def _games(names: Iterable[str]) -> str:
-    """Return the games of keys of NAMES as text: `go-more` is for developers."""
+    """Return the games of some keys of NAMES as text, each game once: `go` for `go-more`."""
     return tr(" and ").join(dict.fromkeys(name.partition("-")[0] for name in names))
 
 
 def compile_later(names: Sequence[str]) -> None:
     """Compile kernels at low priority in a process that ends with this one.
 
-    Kernels that came with yomi are joined by native ones of all names; otherwise the kernels of `names` are compiled.
+    If the kernels in use came with yomi, compile native kernels of all names. Otherwise compile the kernels of `names`.
     """
     # A failure is not reported: compile_names reports it when the kernels are needed.
     if IS_PLAIN or _background or (PACKAGED is None and not _missing(names)):
@@ -355,7 +355,7 @@ _STORED = re.compile(rf"(?P<name>[a-z-]+)-[0-9a-f]{{16}}(?P<mark>{re.escape(COMP
 
 
 def unused_kernels() -> list[Path]:
-    """Return the folders of kernels and the marks of groups that this yomi does not use with any settings.
+    """Return kernel folders and group marks that this version of yomi never uses, whatever its settings.
 
     Raises:
         OSError: the cache cannot be read.

@@ -1,4 +1,4 @@
-"""Corrections of static values: by how much searches of positions with the same pawns, hands or castles differed."""
+"""Corrections of static values: the mean error of earlier searches with the same pawns, hands or castles."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def _hash_of(low, high):  # type: ignore[no-untyped-def]
 
 @inlined
 def hash_pawns(pos):  # type: ignore[no-untyped-def]
-    """Return a hash of the places and owners of pawns; use its highest bits."""
+    """Return a hash of the squares and owners of all pawns. Only its highest bits are well mixed: use those."""
     bits, colors = pos.type_bits, pos.color_bits
     word = _hash_of(bits[U(2 * PAWNS)], bits[U(2 * PAWNS + 1)])
     return word ^ _hash_of(bits[U(2 * PAWNS)] & colors[U(0)], bits[U(2 * PAWNS + 1)] & colors[U(1)]) >> U(7)
@@ -35,7 +35,7 @@ def hash_pawns(pos):  # type: ignore[no-untyped-def]
 
 @inlined
 def _feature(pos, kind):  # type: ignore[no-untyped-def]
-    """Return the place of a position in the table `kind`: pawns, hands, Black's castle, White's castle."""
+    """Return the index of a position in the table `kind`: pawns, hands, Black's castle, White's castle."""
     bits, colors = pos.type_bits, pos.color_bits
     if kind == U(0):
         word = hash_pawns(pos)
@@ -72,7 +72,7 @@ def correction(thread, pos, ply):  # type: ignore[no-untyped-def]
 
 @kernel
 def learn_correction(thread, pos, ply, error, depth, has_best):  # type: ignore[no-untyped-def]
-    """Note by how much a search of `depth` plies differed from the corrected static value of the position at a ply.
+    """Record the error of the corrected static value at a ply, as a search of `depth` plies has shown it.
 
     `has_best`: whether a move exceeded alpha.
     """

@@ -81,7 +81,7 @@ SHAPES = {
 
 
 class NnueInputs(NamedTuple):
-    """Tables of a set of inputs."""
+    """Tables that map the pieces of a position to rows of a network's first layer."""
 
     # int32[2 * 2 * 32 * SQUARES]: by view, mirrored or not, piece code and square; NO_ROW if it is no input
     numbers: Any
@@ -93,7 +93,7 @@ class NnueInputs(NamedTuple):
 
 
 class NnueChanges(NamedTuple):
-    """Changes by moves, by ply."""
+    """Rows that each move of the line adds and removes, by ply."""
 
     added: Any  # int32[plies, 2, MAX_CHANGES]: rows by view
     removed: Any  # int32[plies, 2, MAX_CHANGES]
@@ -143,7 +143,7 @@ def make_changes(plies: int) -> NnueChanges:
 
 @inlined
 def _chair(inputs, pos, view):  # type: ignore[no-untyped-def]
-    """Return the offset of a view's numbers and the first row of its block."""
+    """Return two offsets that depend on the own king's square: of a view's piece numbers, and of its block of rows."""
     place = view * U(ROWS) + U(pos.king[view])
     return (view * U(2) + U(inputs.mirrored[place])) * U(32 * SQUARES), inputs.blocks[place]
 
@@ -178,7 +178,7 @@ def find_rows(inputs, pos, view, rows):  # type: ignore[no-untyped-def]
 
 @inlined
 def find_changes(inputs, pos, move, changes, ply):  # type: ignore[no-untyped-def]
-    """Write the changes by a legal move of `pos` into `changes`, at the `ply` of the position after the move."""
+    """Write the rows that a legal move of `pos` adds and removes into `changes`, at the `ply` of the next position."""
     us = U(pos.side_to_move) - U(1)
     to = U(move) & U(127)
     origin = (U(move) >> U(7)) & U(127)
@@ -260,7 +260,7 @@ class NnueNetwork(NamedTuple):
 
 
 class NnueScratch(NamedTuple):
-    """Working memory of one thread, for a line of positions."""
+    """Working memory of one thread for the positions of a line."""
 
     sums: Any  # int16[plies, 2, H]: of Black's and White's view
     is_summed: Any  # uint8[plies, 2]: 1 if the sums are computed
@@ -329,7 +329,7 @@ def _row(e: Emitter, table: Any, row_bytes: Any, numbers: Any, index: Any) -> An
 def _write_sums(
     e: Emitter, sums: Any, before: Any, table: Any, width: Any, added: Any, adds: Any, removed: Any, removals: Any
 ) -> None:
-    """Write `before` plus some rows minus others; 16-bit integers that wrap around."""
+    """Write `before` plus the rows `added` minus the rows `removed`, as 16-bit integers that wrap around."""
     row_bytes, vector_bytes = e.times(width, 2), 2 * LANES
     # A chunk of the sums stays in registers while all rows are added.
     with e.loop(width, CHUNK * LANES) as chunks:
@@ -366,7 +366,7 @@ def _write_clipped(e: Emitter, clipped: Any, sums: Any, width: Any) -> None:
 
 
 def _add_word(e: Emitter, word: Any, weights: Any, total: Any) -> Any:
-    """Return sums plus the products of a word of inputs (in every place) with four weights per place."""
+    """Return the sums plus, in each place, the products of a word's four inputs with four weights."""
     if HAS_DOT_PRODUCTS:
         return e.add_products_of_bytes(word, weights, total)
     bits = 32 * WIDTH

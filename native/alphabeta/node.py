@@ -1,6 +1,6 @@
-"""Parts of a node in both searches: values, the end of the game, exchanges, the best line.
+"""Functions that both the main and the quiescence search use: values, the game's end, exchanges, the best line.
 
-Values are the network's for the side to move (a pawn: 90). A mate in n plies is MATE - n.
+Values are in the network's unit (a pawn is 90) for the side to move. A mate in n plies has the value MATE - n.
 """
 
 import math
@@ -25,7 +25,7 @@ MAX_DRAW = 0.999  # greatest value of a draw in [-1, 1]; a certain result would 
 
 @kernel
 def stops(thread):  # type: ignore[no-untyped-def]
-    """Return whether the search must end."""
+    """Return whether the search must end now: it was stopped, or has reached its limit of nodes."""
     counters = thread.counters
     if counters[U(MAY_STOP)] != 0 and (counters[U(NODES)] > counters[U(LIMIT)] or thread.stop[U(0)] != 0):
         counters[U(IS_STOPPED)] = 1
@@ -60,7 +60,7 @@ def _draw(pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def to_table(value, ply):  # type: ignore[no-untyped-def]
-    """Return a value for the table: mates count from the position, not from the root."""
+    """Convert a value for the table. There, mates count plies from the position instead of from the root."""
     if value >= WON:
         return value + ply
     return value - ply if value <= -WON else value
@@ -75,13 +75,13 @@ def from_table(value, ply):  # type: ignore[no-untyped-def]
 
 @inlined
 def decides(bound, value, beta):  # type: ignore[no-untyped-def]
-    """Return whether a table's value proves that a position reaches beta, or that it does not."""
+    """Return whether a stored value with this bound proves that the position reaches `beta`, or that it does not."""
     return (bound & (LOWER if value >= beta else UPPER)) != 0
 
 
 @inlined
 def loses(pos, move, margin):  # type: ignore[no-untyped-def]
-    """Return whether a move loses more than a margin in the exchange on its target."""
+    """Return whether the exchange that a move begins on its target loses more than `margin`."""
     return not gains(pos, move, -margin * SEE_UNIT // 10)
 
 
@@ -92,7 +92,7 @@ def corrected(static, correction):  # type: ignore[no-untyped-def]
 
 @inlined
 def extend_line(thread, ply, move):  # type: ignore[no-untyped-def]
-    """Make `move` and the line after it the best line from a ply."""
+    """Store `move` followed by the best line of the next ply as the best line from `ply` on."""
     line, below = thread.lines[U(ply)], thread.lines[U(ply + 1)]
     line[U(0)] = move
     i = U(0)

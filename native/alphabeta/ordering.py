@@ -1,4 +1,4 @@
-"""The order in which a node's moves are tried, made in stages: most nodes end before all moves are made.
+"""The order in which a node's moves are tried. Moves are made in stages, since most nodes end before the last stage.
 
     table's move -> captures that lose little -> quiet moves by their statistics -> other captures -> worst quiet moves
 
@@ -28,14 +28,14 @@ SEE_UNIT = 21  # tenths of a unit of exchanges (effects.CAPTURE) in a unit of th
 
 @kernel
 def begin_moves(address, ply, table_move, only_captures, depth):  # type: ignore[no-untyped-def]
-    """Prepare `next_move`.
+    """Prepare `next_move` for the position at a ply.
 
     Args:
-        address: of network, thread and table.
-        ply: of the position.
+        address: address of network, thread and table.
+        ply: ply of the position.
         table_move: a legal move, or 0.
         only_captures: 1 to omit quiet moves, except in check.
-        depth: of the search. At a small depth only quiet moves with good scores are sorted.
+        depth: depth of the search. At a small depth only quiet moves with good scores are sorted.
     """
     _, thread, _ = load(address, ARGUMENTS)
     stages = thread.stages[U(ply)]
@@ -53,7 +53,7 @@ def _after_table(pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def after_table_move(address, ply, table_move, depth):  # type: ignore[no-untyped-def]
-    """Prepare `next_move` again, after the table's move: a search of the same position has used its memory."""
+    """Prepare `next_move` again, if a search of the same position after the table's move has overwritten its memory."""
     _, thread, _ = load(address, ARGUMENTS)
     begin_moves(address, ply, table_move, 0, depth)
     thread.stages[U(ply), U(STAGE)] = _after_table(thread.positions[U(ply)])
@@ -153,7 +153,7 @@ def next_move(address, ply):  # type: ignore[no-untyped-def]
 
 @inlined
 def _next_quiet(stages, moves, scores, is_good):  # type: ignore[no-untyped-def]
-    """Return the next quiet move whose score is good, or bad, except the table's move. 0: none is left."""
+    """Return the next good (or else the next bad) quiet move, without the table's move; 0 if none is left."""
     if stages[U(SKIPS_QUIETS)] == 0:
         for i in range(U(stages[U(NEXT)]), U(stages[U(END)])):
             if (scores[i] > -parameters.GOOD_QUIET) == is_good and moves[i] != stages[U(TABLE_MOVE)]:
@@ -164,7 +164,7 @@ def _next_quiet(stages, moves, scores, is_good):  # type: ignore[no-untyped-def]
 
 @inlined
 def sort_from(moves, scores, first, end, least):  # type: ignore[no-untyped-def]
-    """Sort the moves whose score is at least `least`, best first; the others follow in any order."""
+    """Sort the moves with a score of at least `least`, best first; put the other moves after them in any order."""
     last = U(first)
     for i in range(U(first) + U(1), U(end)):
         score = scores[i]
@@ -181,7 +181,7 @@ def sort_from(moves, scores, first, end, least):  # type: ignore[no-untyped-def]
 
 @inlined
 def take_best(moves, scores, i, count):  # type: ignore[no-untyped-def]
-    """Move the best of the moves from `i` on to place `i`; return it."""
+    """Swap the best move from index `i` on to index `i`, and return it."""
     best = U(i)
     for k in range(U(i) + U(1), U(count)):
         if scores[k] > scores[best]:
@@ -194,7 +194,7 @@ def take_best(moves, scores, i, count):  # type: ignore[no-untyped-def]
 
 @inlined
 def _check_bonus(thread, pos, move):  # type: ignore[no-untyped-def]
-    """Return the bonus of a quiet check that loses little, or 0."""
+    """Return the bonus of a quiet move that gives check without losing much, otherwise 0."""
     kind = (piece_square(pos, move) // U(SQUARES)) & U(15)
     if has(thread.checks, kind, U(move) & U(127)) != U(0) and gains(pos, move, -160):
         return parameters.CHECK_BONUS

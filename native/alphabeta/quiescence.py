@@ -38,11 +38,11 @@ from yomi.native.shogi.position import gives_check
 
 @kernel
 def quiesce(address, ply, alpha, beta):  # type: ignore[no-untyped-def]
-    """Return the value of the position at a ply by captures, pawn promotions and evasions.
+    """Return the value of the position at a ply after captures, pawn promotions and evasions of checks only.
 
     Args:
-        address: of network, thread and table.
-        ply: of the position.
+        address: address of network, thread and table.
+        ply: ply of the position.
         alpha: lower bound of the window.
         beta: upper bound.
     """

@@ -1,4 +1,4 @@
-"""The search of the root's moves to one depth. Python deepens it (yomi.engine.search.alphabeta)."""
+"""Searches the root's moves to one depth. Python calls it with growing depths (yomi.engine.search.alphabeta)."""
 
 import numpy as np
 
@@ -38,10 +38,10 @@ from yomi.native.shogi.position import gives_check
 
 @entry(ARGUMENTS)
 def search_root(address, _):  # type: ignore[no-untyped-def]
-    """Search the root's moves from FIRST on, to DEPTH plies, in the window from ALPHA to BETA.
+    """Search the root moves from index FIRST on, to DEPTH plies, in the window from ALPHA to BETA.
 
-    Results: VALUE_FOUND, `root_scores`, `root_nodes`, `root_lines`. If IS_STOPPED is set, they are those of the moves
-    that were finished, and VALUE_FOUND is undefined.
+    Writes VALUE_FOUND, `root_scores`, `root_nodes` and `root_lines`. If IS_STOPPED is set, only the results of finished
+    moves are valid, and VALUE_FOUND is undefined.
     """
     _, thread, table = load(address, ARGUMENTS)
     counters = thread.counters

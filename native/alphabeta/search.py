@@ -67,28 +67,28 @@ PAWN_SHIFT = 64 - (PAWN_ROWS.bit_length() - 1)
 
 @inlined
 def base_reduction(thread, depth, count, is_improving):  # type: ignore[no-untyped-def]
-    """Return the reduction of the move number `count` in units of 1 / UNIT ply."""
+    """Return the reduction of move number `count` in a node, in units of 1 / UNIT ply."""
     product = np.int64(thread.reductions[U(depth)]) * np.int64(thread.reductions[U(count)])
     return product + p.R_BASE + (0 if is_improving else product * p.R_WORSE // 512)
 
 
 @inlined
 def window_reduction(thread, width):  # type: ignore[no-untyped-def]
-    """Return by how much less is reduced in an open window: the wider it is beside the root's, the less."""
+    """Return how much less to reduce in an open window. It grows with the window's share of the root's window."""
     return width * p.R_WINDOW // thread.counters[U(WINDOW)]
 
 
 @kernel
 def search(address, ply, depth, alpha, beta, is_cut):  # type: ignore[no-untyped-def]
-    """Return the value of the position at a ply, which is not the root.
+    """Return the value of the position at a ply below the root.
 
     Args:
-        address: of network, thread and table.
-        ply: of the position, at least 1.
-        depth: in plies, before the quiescence search.
+        address: address of network, thread and table.
+        ply: ply of the position, at least 1.
+        depth: plies to search before the quiescence search.
         alpha: lower bound of the window.
         beta: upper bound.
-        is_cut: 1 if one of the first moves is expected to be too good (alpha + 1 = beta), otherwise 0.
+        is_cut: 1 if one of the first moves is expected to reach beta (alpha + 1 = beta), otherwise 0.
     """
     if depth <= 0:
         return quiesce(address, ply, alpha, beta)
@@ -271,7 +271,7 @@ def search(address, ply, depth, alpha, beta, is_cut):  # type: ignore[no-untyped
 
 @inlined_early
 def _probable_cut(address, ply, depth, target, is_cut, raw, static, table_move):  # type: ignore[no-untyped-def]
-    """Return the value of the first capture that reaches a target in a search to a depth, or less than the target."""
+    """Return the value of the first capture that reaches `target` in a shallower search, or a value below `target`."""
     _, thread, table = load(address, ARGUMENTS)
     pos = thread.positions[U(ply)]
     best = -INFINITE
@@ -316,7 +316,7 @@ def _search_moves(  # type: ignore[no-untyped-def]
     bound,
     is_improving,
 ):
-    """Return the value of a position by its moves; see `search`."""
+    """Search the moves of a position, and return its value; see `search`."""
     _, thread, table = load(address, ARGUMENTS)
     counters = thread.counters
     pos = thread.positions[U(ply)]
@@ -506,6 +506,6 @@ def _search_moves(  # type: ignore[no-untyped-def]
 
 @inlined
 def _learn_success(counters, bonus):  # type: ignore[no-untyped-def]
-    """Note whether the table's move was the best."""
+    """Update the success rate of table moves: a bonus if the table's move was the best, otherwise a malus."""
     old = counters[U(TABLE_SUCCESS)]
     counters[U(TABLE_SUCCESS)] = old + bonus - old * abs(bonus) // 8192

@@ -1,6 +1,6 @@
-"""How well moves did in the search: the order of moves, pruning and reductions follow these statistics.
+"""Statistics of the success of moves in the search. The order of moves, pruning and reductions follow them.
 
-A bonus raises a statistic and a malus lowers it, by less the nearer it is to its limit.
+A bonus raises a statistic and a malus lowers it. The change shrinks as the statistic nears its limit.
 """
 
 import numpy as np
@@ -49,13 +49,13 @@ def victim_value(pos, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def _after(thread, ply, place):  # type: ignore[no-untyped-def]
-    """Return the success of a quiet move (`place`: its piece_square) after the move that led to a ply."""
+    """Return the success of a quiet move (`place`: its piece_square) as an answer to the move that led to a ply."""
     return np.int64(thread.follows[U(thread.frames[U(ply + BEFORE)].played) * U(PIECE_SQUARES) + place])
 
 
 @inlined
 def capture_score(thread, pos, move):  # type: ignore[no-untyped-def]
-    """Return the order of a capture or promotion of a pawn."""
+    """Return the score by which a capture or a pawn's promotion is ordered."""
     return 7 * victim_value(pos, move) + capture_statistics(thread, pos, move)
 
 
@@ -79,7 +79,7 @@ def follow_rows(thread, ply):  # type: ignore[no-untyped-def]
 
 @inlined
 def quiet_score(thread, pos, ply, rows, move):  # type: ignore[no-untyped-def]
-    """Return the order of a quiet move. `rows`: see `follow_rows`."""
+    """Return the score by which a quiet move is ordered. `rows`: result of `follow_rows`."""
     place = piece_square(pos, move)
     side = U(pos.side_to_move) - U(1)
     pawns = U(thread.frames[U(ply + BEFORE)].pawns)
@@ -96,14 +96,14 @@ def quiet_score(thread, pos, ply, rows, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def evasion_score(thread, pos, ply, move):  # type: ignore[no-untyped-def]
-    """Return the order of a quiet move out of check."""
+    """Return the score by which a quiet move out of check is ordered."""
     side = U(pos.side_to_move) - U(1)
     return np.int64(thread.by_move[_side_move(side, move)]) + _after(thread, ply, piece_square(pos, move))
 
 
 @inlined
 def pruning_statistics(thread, pos, ply, move):  # type: ignore[no-untyped-def]
-    """Return the success of a quiet move after earlier moves and with these pawns, and its success in general."""
+    """Return two statistics of a quiet move: its success in this context (earlier moves, pawns), and in general."""
     place = piece_square(pos, move)
     side = U(pos.side_to_move) - U(1)
     history = _after(thread, ply, place) + _after(thread, ply - 1, place)
@@ -126,7 +126,7 @@ def reduction_statistics(thread, pos, ply, move, quiet):  # type: ignore[no-unty
 
 @kernel
 def reward_following(thread, ply, place, bonus):  # type: ignore[no-untyped-def]
-    """Reward a quiet move at a ply for following the moves before it."""
+    """Add a bonus to the statistics of a quiet move as an answer to the moves before it."""
     in_check = thread.frames[U(ply + BEFORE)].in_check != 0
     for i in range(6):
         if in_check and i > 1:
@@ -162,16 +162,16 @@ def reward_capture(thread, ply, move, bonus):  # type: ignore[no-untyped-def]
 
 @kernel
 def reward_best(thread, ply, move, depth, is_table_move, tried, count):  # type: ignore[no-untyped-def]
-    """Reward the best move of a position; penalise the moves tried before it.
+    """Reward the best move of a position, and penalise the moves that were tried before it.
 
     Args:
         thread: working memory.
-        ply: of the position.
+        ply: ply of the position.
         move: the best move.
-        depth: of the search.
-        is_table_move: whether the table knew it.
+        depth: depth of the search.
+        is_table_move: whether the best move came from the table.
         tried: uint16[>= count], moves searched before it.
-        count: their number.
+        count: number of these moves.
     """
     pos = thread.positions[U(ply)]
     frame, last = thread.frames[U(ply + BEFORE)], thread.frames[U(ply + BEFORE - 1)]
@@ -196,7 +196,7 @@ def reward_best(thread, ply, move, depth, is_table_move, tried, count):  # type:
 
 @kernel
 def reward_last(thread, ply, depth, best, static):  # type: ignore[no-untyped-def]
-    """Reward the opponent's last move: every answer failed. `best`: value of the best; `static`: static value."""
+    """Reward the opponent's last move, as all answers failed. `best`: best answer's value; `static`: static value."""
     frame, last = thread.frames[U(ply + BEFORE)], thread.frames[U(ply + BEFORE - 1)]
     if frame.move == 0:
         return
@@ -221,7 +221,7 @@ def reward_last(thread, ply, depth, best, static):  # type: ignore[no-untyped-de
 
 @kernel
 def compare_statics(thread, ply):  # type: ignore[no-untyped-def]
-    """Adjust the statistics of the opponent's last quiet move by the change of the static value."""
+    """Adjust the statistics of the opponent's last quiet move by how it changed the static value."""
     frame, last = thread.frames[U(ply + BEFORE)], thread.frames[U(ply + BEFORE - 1)]
     if frame.move == 0 or frame.captured != 0 or last.in_check != 0:
         return

@@ -1,4 +1,4 @@
-"""The transposition table: what a search found in a position, shared by threads without locks.
+"""The transposition table: results of searched positions, which threads share without locks.
 
 An entry is two words: the key xor the data, and the data. If two threads write an entry at once, its key fails to match
 and the entry counts as empty (Hyatt, Mann 2002).
@@ -80,9 +80,9 @@ def lookup(table, key):  # type: ignore[no-untyped-def]
 
 @kernel
 def store(table, key, move, value, static, depth, bound, is_principal, generation):  # type: ignore[no-untyped-def]
-    """Write a position into its bucket: over its own entry, or over the least valuable entry.
+    """Write a position into its bucket, over its own entry or over the least valuable entry.
 
-    An entry is valuable if its depth is great and its age small.
+    Deep and recent entries are valuable.
     """
     bucket = key & U(table.shape[0] - 1)
     chosen, least = U(0), 1 << 30

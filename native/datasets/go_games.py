@@ -96,7 +96,7 @@ def replay(pos, history, game, codes, ply):  # type: ignore[no-untyped-def]
 
 @kernel
 def write_keys(pos, history, game, codes, with_move, keys):  # type: ignore[no-untyped-def]
-    """Write a hash of the position before each move into `keys` (uint64[moves]), including the move if `with_move`."""
+    """Write a hash of the position before each move, and of the move if `with_move`, into `keys` (uint64[moves])."""
     set_up(pos, history, game, codes)
     first = U(game.start + game.stones)
     for i in range(U(game.moves)):
@@ -111,7 +111,7 @@ def write_keys(pos, history, game, codes, with_move, keys):  # type: ignore[no-u
 
 @kernel
 def black_wins(pos, spare, rng, rollouts):  # type: ignore[no-untyped-def]
-    """Return the number of Black's wins in `rollouts` rollouts from `pos`, with its komi. `spare` is working memory."""
+    """Play `rollouts` rollouts from `pos` and return how many Black wins with its komi. `spare` is working memory."""
     wins = 0
     for _ in range(rollouts):
         copy(spare, pos)

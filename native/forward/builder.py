@@ -1,4 +1,4 @@
-"""Builds forward programs: operations, places of maps, and weights packed for the kernels."""
+"""Builds forward programs: lists operations, assigns memory to maps, and packs weights for the kernels."""
 
 from __future__ import annotations
 
@@ -121,18 +121,16 @@ class Program:
 
 @dataclass
 class _Op:
-    """An operation under construction."""
+    """An operation under construction. Its maps and vectors get their memory last."""
 
-    # The places of its maps and vectors are decided last.
+    # `build` assigns memory once all operations are known.
     fields: dict[str, int]
     maps: dict[str, Map]
     vectors: dict[str, Vector]
 
 
 class ProgramBuilder:
-    """Collects operations. Each method returns the map or vector that it writes; see the builders of
-    nets/forward_program.py.
-    """
+    """Collects operations. Each method returns the map or vector that it writes; see nets/forward_program.py."""
 
     def __init__(self, size: int, planes: int, globals_: int, *, precision: str = "fp32") -> None:
         """Start a program.
@@ -207,7 +205,7 @@ class ProgramBuilder:
         return target
 
     def _of_ones(self, weights: FloatArray) -> FloatArray:
-        """Convolve a plane of ones, 0 off the board, with weights [out, k, k]. Return the result [area, out]."""
+        """Convolve weights [out, k, k] with a plane of ones (0 off the board). Return the result [area, out]."""
         half = weights.shape[-1] // 2
         taps = np.arange(weights.shape[-1]) - half
         places = np.arange(self._size)[:, None] + taps
@@ -400,7 +398,7 @@ class ProgramBuilder:
         )
 
     def _reserve_points(self, numbers: int, depth: int, products: int, inner: int, out: int) -> int:
-        """Reserve memory for two consecutive products; return the number of lines per step."""
+        """Reserve memory for two consecutive products. Return the number of lines of the board to process per step."""
         work, results = max(depth, inner) // IN_WORD[numbers], max(products, out)
         lines = min(self._size, max(1, _LINE_BYTES // (self._size * (work + results) * 4)))
         self._work = max(self._work, lines * self._size * work)
@@ -497,8 +495,8 @@ class ProgramBuilder:
         """Return the fields of a convolution of integers.
 
         Args:
-            matrices: [places, in, out].
-            factors: scale inputs of at most 1 to numbers of at most 1 in each place.
+            matrices: weights [places, in, out].
+            factors: for each place, the scale that brings transformed inputs into [-1, 1] if all inputs are.
         """
         words, most, units = quantise(matrices)
         padded = np.ones(_padded(len(units)), np.float32)
@@ -678,7 +676,7 @@ class ProgramBuilder:
 
 
 def identity(channels: int, activation: str = "identity") -> Norm:
-    """Return a norm that only activates."""
+    """Return a norm that only applies the activation."""
     return np.ones(channels, np.float32), np.zeros(channels, np.float32), activation
 
 
@@ -692,7 +690,7 @@ def _widened(matrix: FloatArray, parts: int, width: int) -> FloatArray:
 
 
 def aligned(floats: int) -> FloatArray:
-    """Return zeros that begin at a cache line."""
+    """Return float32 zeros whose memory begins at a cache line."""
     spare = np.zeros(floats + _ALIGNMENT, np.float32)
     first = -spare.ctypes.data // 4 % _ALIGNMENT
     return spare[first : first + floats]

@@ -119,19 +119,19 @@ class Emitter:
         self.ir.store(value, self.ir.inttoptr(address, value.type.as_pointer()), align=FLOAT_BYTES)
 
     def reserve(self, vectors: int) -> Any:
-        """Return the address of memory for vectors, which lasts until the routine returns."""
+        """Reserve memory for some vectors until the routine returns. Return its address."""
         memory = self.ir.alloca(VECTOR, vectors)
         memory.align = FLOAT_BYTES * WIDTH
         return self.ir.ptrtoint(memory, I64)
 
     def store_rounded(self, value: Any, factor: Any, address: Any) -> None:
-        """Store value * factor rounded to 16-bit integers; it must fit."""
+        """Store value * factor, rounded to 16-bit integers. The results must fit."""
         # Adding 1.5 * 2**23 rounds to an integer in the lowest bits.
         bits = self.ir.bitcast(self.fma(value, factor, self.splat(float(3 << 22))), INT_VECTOR)
         self.ir.store(self.ir.trunc(bits, SHORT_VECTOR), self.ir.inttoptr(address, SHORT_VECTOR.as_pointer()), align=2)
 
     def store_bytes(self, value: Any, factor: Any, address: Any) -> None:
-        """Store value * factor, rounded, plus 128 as bytes; it must fit."""
+        """Store value * factor, rounded, plus 128 as bytes. The results must fit."""
         bits = self.ir.bitcast(self.fma(value, factor, self.splat(float((3 << 22) + 128))), INT_VECTOR)
         self.ir.store(self.ir.trunc(bits, BYTE_VECTOR), self.ir.inttoptr(address, BYTE_VECTOR.as_pointer()), align=1)
 
@@ -164,7 +164,7 @@ class Emitter:
         return self._fenced(self.ir.add(c, self._call(name, INT_VECTOR, [a, b])))
 
     def _fenced(self, integers: Any) -> Any:
-        """Return integers as they are; sums before and after this are not reordered into each other."""
+        """Return integers unchanged. LLVM may not mix the sums before this point with the sums after it."""
         # Otherwise LLVM adds up the products of consecutive steps first, which takes more registers than there are.
         floats = self._call(f"llvm.arithmetic.fence.v{WIDTH}f32", VECTOR, [self.ir.bitcast(integers, VECTOR)])
         return self.ir.bitcast(floats, INT_VECTOR)
@@ -183,7 +183,7 @@ class Emitter:
         return self.ir.sitofp(integers, VECTOR)
 
     def magnitude_bits(self, value: Any) -> Any:
-        """Return the bits of the magnitudes of floats: integers in the same order."""
+        """Return the bits of the absolute values of floats. As integers they have the same order."""
         return self.ir.and_(self.ir.bitcast(value, INT_VECTOR), ir.Constant(INT_VECTOR, [0x7FFFFFFF] * WIDTH))
 
     def tiles(self, name: str, *values: Any) -> None:
@@ -351,7 +351,7 @@ class Routine:
 
 
 def chosen(routines: Mapping[tuple[int, ...], Routine]) -> Callable[..., None]:
-    """Return a body that calls the routine whose key equals the first arguments, or none."""
+    """Return the body of a routine that calls the routine whose key equals its first arguments, if there is one."""
 
     def body(e: Emitter, *arguments: Any) -> None:
         for key, routine in routines.items():

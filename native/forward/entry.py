@@ -1,4 +1,4 @@
-"""The forward pass, and the decoding of policy and value, as entries that a search calls without Python."""
+"""The forward pass and the decoding of its outputs, as entries that a search calls without Python."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def bind_program(
     misc: FloatArray,
     ownership: FloatArray,
 ) -> Calls:
-    """Return the calls that do what `Program.run` does, for the first rows of the same arrays."""
+    """Return calls that do the same as `Program.run`, for the first rows of these arrays."""
     inputs = planes.reshape(*planes.shape[:2], -1)
     work = (scratch.floats, scratch.lists, scratch.values)
     outputs = (policy, value, misc, ownership)

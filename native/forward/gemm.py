@@ -132,7 +132,7 @@ def _split_rows(
     c: Any,
     ldc: Any,
 ) -> None:
-    """Distribute the rows over as few blocks as possible: first the blocks with one row more."""
+    """Split the rows into as few blocks as possible, of nearly equal size: first the blocks with one row more."""
     # An even distribution: a block with few rows would show the latency of its additions.
     builder = e.ir
     blocks = builder.sdiv(builder.add(rows, I64(BLOCK_ROWS - 1)), I64(BLOCK_ROWS))

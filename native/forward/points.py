@@ -43,7 +43,7 @@ LEAST = 1e-30  # A point with no magnitude above this counts as zero
 
 
 def _root(e: Emitter, squares: Any, share: Any, epsilon: Any) -> Any:
-    """Return 1 / sqrt(squares * share + epsilon), a float."""
+    """Emit 1 / sqrt(squares * share + epsilon) and return it as a float."""
     mean = e.add(e.mul(squares, share), epsilon)
     return e.ir.fdiv(F32(1.0), e.square_root(mean))
 

@@ -115,7 +115,7 @@ def compiled_width():  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _measure(plan, op, rows, s, weights, scratch):  # type: ignore[no-untyped-def]
-    """Write each row's factors, which scale its inputs to integers, and the units of its products."""
+    """Write the factors that scale each row's inputs to integers, and the units of the products."""
     point = op.source_channels * 4
     # Rows are scaled independently: a position's value must not depend on its batch.
     for row in range(rows):
@@ -197,7 +197,7 @@ def _conv3(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-d
 
 @inlined_early
 def _finish_line(plan, op, w, s, source, source_point, row, y, scale, shift, units):  # type: ignore[no-untyped-def]
-    """Write one line of the target by `finish` and activate it."""
+    """Write one line of the target: apply scale, shift and activation by `finish`."""
     point = op.channels * 4
     where = ((row * plan.side + y + 1) * plan.side + 1) * point
     target = s + op.target * 4 + where

@@ -40,7 +40,7 @@ def _line(plan, source, point, row, y):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _counted_as(numbers):  # type: ignore[no-untyped-def]
-    """Return the kind of numbers with the same form of sums."""
+    """Return a kind of numbers whose sums have the same form as sums of `numbers`."""
     return INTEGERS if numbers == BYTES else numbers
 
 
@@ -145,14 +145,14 @@ def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _height(plan, source, point, channels, s, scratch):  # type: ignore[no-untyped-def]
-    """Return the greatest magnitude of a board's points, which are `point` bytes apart."""
+    """Return the greatest magnitude among a board's points. Points are `point` bytes apart."""
     greatest(source, plan.size * point, point, plan.size, channels, s + plan.factors * 4)
     return scratch[U(plan.factors)]
 
 
 @inlined_early
 def _set_factor(plan, height, most, scratch):  # type: ignore[no-untyped-def]
-    """Write the factor from floats to integers, by which `height` becomes `most`. Return its inverse, the unit."""
+    """Write the factor that scales floats of at most `height` to integers of at most `most`. Return its inverse."""
     scratch[U(plan.factors)] = np.float32(0.0) if height < LEAST else most / height
     return height / most
 

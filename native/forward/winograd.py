@@ -36,7 +36,7 @@ TILE_OUTPUTS = tuple(_POINTS)  # the values of m
 
 
 def choose_tile(size: int) -> int:
-    """Return the m with the fewest multiplications on boards of `size`; the smallest of equals."""
+    """Return the m with the fewest multiplications on boards of `size`. Of equally good m, the smallest is chosen."""
     return min(TILE_OUTPUTS, key=lambda m: (-(-size // m) * (m + 2)) ** 2)
 
 

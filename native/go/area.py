@@ -126,7 +126,7 @@ def _flood_from(s, seed, words, stride):  # type: ignore[no-untyped-def]
 
 @kernel
 def _find_vital(s, pos, color, suicide, own, enemy):  # type: ignore[no-untyped-def]
-    """List the regions that are vital to some chain; return their number, 0 if no chain has two."""
+    """List the regions that are vital to some chain. Return their number, or 0 if no chain has two."""
     # Sets `s.alive` to the stones of chains with two or more, and `s.vital` to each chain's number.
     words = U(pos.words)
     stride = np.int64(pos.stride)
@@ -238,8 +238,8 @@ def _claim_safe(s, pos, own, enemy, mine, theirs, large):  # type: ignore[no-unt
 
 @kernel
 def _claim(s, pos, color, suicide, large):  # type: ignore[no-untyped-def]
-    """Add the pass-alive stones and territory of `color` to its area; `large`: also empty points that touch no enemy
-    stone.
+    """Add the pass-alive stones and territory of `color` to its area. `large`: also empty regions without enemy
+    neighbors.
     """
     words = U(pos.words)
     own = s.black if color == BLACK else s.white
@@ -265,7 +265,7 @@ def _claim(s, pos, color, suicide, large):  # type: ignore[no-untyped-def]
 
 @kernel
 def _drop_seki(s, pos, color):  # type: ignore[no-untyped-def]
-    """Remove from the area of `color` each part that touches dame or has an own stone in atari; keep its stones."""
+    """Remove from the area of `color` each part that touches dame or has an own stone in atari. Its stones stay."""
     # `s.seeds` contains the dame and their neighbors.
     words = U(pos.words)
     own = s.black if color == BLACK else s.white

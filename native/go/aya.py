@@ -71,7 +71,7 @@ def _mark(flat, s, plane, area, point):  # type: ignore[no-untyped-def]
 
 @kernel
 def _write_chains(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
-    """Liberties and sizes of chains; `first` is the color of the first planes."""
+    """Write the planes of liberties and sizes of chains. `first` is the color of the first planes."""
     for p in range(U(MAX_POINTS)):
         color = pos.color[p]
         if color == BLACK or color == WHITE:
@@ -111,7 +111,7 @@ def _reach(pos, s, point, distance, end):  # type: ignore[no-untyped-def]
 
 @kernel
 def _write_distances(pos, s, area, flat):  # type: ignore[no-untyped-def]
-    """Distances from the last move in the common-fate graph; none after a pass."""
+    """Write the planes of distances from the last move in the common-fate graph. After a pass they stay empty."""
     move = pos.recent_move[0]
     if move == NO_POINT or move == PASS:
         return
@@ -135,7 +135,7 @@ def _write_distances(pos, s, area, flat):  # type: ignore[no-untyped-def]
 
 @kernel
 def _dies(b, s, stone, point):  # type: ignore[no-untyped-def]
-    """Return whether the enemy's move on `point`, one of at most two liberties, takes the chain of `stone`."""
+    """Return whether the enemy captures the chain of `stone` by a move on `point`, one of its at most two liberties."""
     slot = U(b.chain[stone])
     if point == b.simple_ko:
         return False
@@ -148,7 +148,7 @@ def _dies(b, s, stone, point):  # type: ignore[no-untyped-def]
 
 @kernel
 def _saves(pos, s, stone, point):  # type: ignore[no-untyped-def]
-    """Return whether the owner's move on `point` makes the chain of `stone` safe."""
+    """Return whether the owner saves the chain of `stone` by a move on `point`."""
     own = np.int64(pos.color[stone])
     if point == pos.simple_ko or is_suicide(pos, np.int64(point), own):
         return False
@@ -236,7 +236,7 @@ def _write_life(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
 
 @kernel
 def _write_groups(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
-    """Life and death of groups, and territory."""
+    """Write the planes of life and death of groups, and of territory."""
     pass_alive(pos, s.go, BLACK, s.alive)
     pass_alive(pos, s.go, WHITE, s.owned)
     for p in range(U(MAX_POINTS)):
@@ -259,7 +259,7 @@ def _write_groups(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
 
 @kernel
 def _is_half_eye(pos, point, color):  # type: ignore[no-untyped-def]
-    """Return whether one move on a diagonal decides if an eye of `color` is real."""
+    """Return whether one more move on a diagonal decides if an eye of `color` is real or false."""
     i = np.int64(point)
     stride = np.int64(pos.stride)
     allowed = 2

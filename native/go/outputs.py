@@ -1,4 +1,4 @@
-"""Decodes the raw outputs of networks of Go into a batch; inputs and outputs of simple networks.
+"""Decodes the raw outputs of Go networks into a batch. Also writes the inputs of simple networks and decodes them.
 
 Simple networks have few planes (stones, COSUMI's three planes), or a part of the outputs (policy without pass, value,
 points).

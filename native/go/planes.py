@@ -81,7 +81,7 @@ def symmetry_table(size: int, height: int, symmetry: int) -> np.ndarray[tuple[in
 
 @kernel
 def _fill_seen(s, size, height):  # type: ignore[no-untyped-def]
-    """Set `s.seen[symmetry * MAX_POINTS + point]` to the network's index of each point."""
+    """Set `s.seen[symmetry * MAX_POINTS + point]` to the index of each point in the network's planes."""
     s.seen_shape = size + 256 * height
     stride = np.int64(size) + 1
     for symmetry in range(SYMMETRIES):

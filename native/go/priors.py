@@ -1,4 +1,4 @@
-"""Priors of moves without a network, by a linear policy: a move's logit is the sum of its features' weights.
+"""Move priors without a network, from a linear policy: the logit of a move is the sum of its features' weights.
 
 A move has at most FEATURES_PER_MOVE features; feature 0 means none and has weight 0.
 """
@@ -75,9 +75,7 @@ def _is_lonely(pos, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def _neighbor_feature(pos, q, own, last, danger, after):  # type: ignore[no-untyped-def]
-    """Return the feature of a move for the chain on its neighbor `q`. `after`: liberties of the new chain, 0 if
-    unknown.
-    """
+    """Return a move's feature for the chain on its neighbor `q`. `after`: liberties of the new chain; 0: unknown."""
     c = U(pos.color[q])
     if c == own:
         slot = U(pos.chain[q])

@@ -1,4 +1,4 @@
-"""Rollouts: games played to the end at random or by a fast policy; ownership, and evaluation of leaves, by them."""
+"""Rollouts: games played to the end at random or by a fast policy. They estimate ownership and evaluate leaves."""
 
 import numpy as np
 
@@ -211,7 +211,7 @@ def _random_move(pos, color, rng, throw_in):  # type: ignore[no-untyped-def]
 
 @kernel
 def rollout_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
-    """Return the policy's move of `color` after the move `last`. NO_POINT means a pass, or no last move."""
+    """Return the policy's move for `color`, or NO_POINT for a pass. `last`: the last move; NO_POINT: there is none."""
     if last != U(NO_POINT) and pos.color[last] != EMPTY:
         move = capture_of(pos, last)
         if move != U(NO_POINT):

@@ -254,13 +254,13 @@ def position_key(pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def past_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
-    """Return a hash of everything that only the history decides: superko bans, and whether a pass is repeated.
+    """Return a hash of the rules' effects that depend on the history: superko bans, and whether a pass is a repetition.
 
     Args:
         pos: the position.
         history: its history.
         moves: its legal moves as `legal_moves` writes them.
-        count: their number.
+        count: number of these moves.
     """
     # Every empty point that is not legal enters the hash. Why it is illegal does not matter for equal position keys.
     key = ZOBRIST[3, 4] if repeats_pass(pos, history) else U(0)

@@ -26,7 +26,7 @@ def other_liberty(pos, slot, point):  # type: ignore[no-untyped-def]
 
 @kernel
 def self_atari_stones(pos, point, color):  # type: ignore[no-untyped-def]
-    """Return the size of the chain that a move of `color` on the empty `point` leaves in self-atari, or 0."""
+    """Return the size of the own chain that a move of `color` on the empty `point` would leave in atari; 0 if none."""
     # Counts the new stone; 0 if the move captures.
     # Self-atari: at most one liberty after the move.
     i = np.int64(point)

@@ -119,7 +119,7 @@ def attackers_hand(pos, depth):  # type: ignore[no-untyped-def]
 
 @kernel
 def covers(more, less):  # type: ignore[no-untyped-def]
-    """Return whether a packed hand has at least the pieces of another."""
+    """Return whether the packed hand `more` has at least as many pieces of each kind as `less`."""
     return ((U(more) | U(HAND_GUARD)) - U(less)) & U(HAND_GUARD) == U(HAND_GUARD)
 
 
@@ -269,9 +269,9 @@ def _test_repetition(solver, depth, child):  # type: ignore[no-untyped-def]
 
 @inlined
 def find_leader(solver, first, n, move, attacks):  # type: ignore[no-untyped-def]
-    """Return the distance to the earlier child that must fail before `move` is tried; 0 for none.
+    """Return the distance back to the earlier child that must fail before `move` is tried; 0 if there is none.
 
-    For the attacker it is the same move with promotion, for the defender the last drop on the same square.
+    For the attacker this child is the same move with promotion, for the defender the last drop on the same square.
     """
     for back in range(1, n + 1):
         earlier = U(solver.children[U(first + n - back)].move)
@@ -290,7 +290,7 @@ def find_leader(solver, first, n, move, attacks):  # type: ignore[no-untyped-def
 
 @inlined
 def keep_allowed(solver, moves, count):  # type: ignore[no-untyped-def]
-    """Keep only the root moves that are allowed; return their number."""
+    """Remove the root moves that are not allowed, and return the number of moves left."""
     kept = U(0)
     for i in range(count):
         for k in range(U(solver.counters[U(ALLOWED)])):
@@ -303,7 +303,7 @@ def keep_allowed(solver, moves, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def expand(solver, ply):  # type: ignore[no-untyped-def]
-    """Generate and evaluate the children of the node at `ply`; stop at the first that decides the node."""
+    """Generate and evaluate the children of the node at `ply`. Stop at the first child that decides the node."""
     node = solver.nodes[U(ply)]
     pos = solver.positions[U(ply)]
     moves = solver.moves[U(0)]
@@ -341,7 +341,7 @@ def expand(solver, ply):  # type: ignore[no-untyped-def]
 
 @inlined
 def summarize(solver, ply):  # type: ignore[no-untyped-def]
-    """Compute a node's numbers from its children and choose the child to search.
+    """Compute a node's numbers from its children, and choose the child to search next.
 
     Returns:
         The second best number; the part of the other number that is due to the other children.
@@ -461,7 +461,7 @@ def solve(solver):  # type: ignore[no-untyped-def]
 
 @inlined
 def _begin(solver, allowed, nodes, max_ply):  # type: ignore[no-untyped-def]
-    """Start a search with an empty table; return the maximum length of a mate, below 1 for none."""
+    """Start a search with an empty table. Return the maximum number of plies of a mate; below 1 none is possible."""
     counters = solver.counters
     counters[U(ALLOWED)] = len(allowed)
     for i in range(U(len(allowed))):

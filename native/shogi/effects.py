@@ -108,7 +108,7 @@ ENEMY_KING_WEIGHT = np.array([0.0, 16.0, 9.0, 5.0, 3.0, 2.0, 1.5, 1.0, 1.0], np.
 
 @kernel
 def slide(board, effects, origin, direction, color, unit, own_king, enemy_king):  # type: ignore[no-untyped-def]
-    """Add the attacks of a sliding piece in one direction; return their influence."""
+    """Add the attacks of a sliding piece in one direction. Return their influence on squares near the kings."""
     # The ray continues through own pieces that capture along it: they capture first, this piece recaptures.
     influence = np.float32(0.0)
     square = np.int64(NEXT[U(direction), U(origin)])

@@ -145,7 +145,7 @@ def _write_king_moves(pos, moves, count, origin, them, targets, rest):  # type: 
 
 @inlined
 def _lines_to(king, us, blockers):  # type: ignore[no-untyped-def]
-    """Return the squares from which a bishop, a rook and a lance of `us` would check the king: three sets."""
+    """Return three sets: the squares from which a bishop, a rook and a lance of `us` would check the king."""
     side = (U(1) - us) * U(WHITE_PIECE)
     rook = attacks(U(ROOK) + side, king, blockers)
     return attacks(U(BISHOP) + side, king, blockers), rook, rook & squares_at(RAYS, U(7) * us * U(ROWS) + king)
@@ -310,7 +310,7 @@ def _attack_from(pos, positions, history, moves, depth):  # type: ignore[no-unty
 
 @kernel
 def settles(pos, history):  # type: ignore[no-untyped-def]
-    """Return whether the mate search of a position's `mate_depth` finds a mate within the limit of moves."""
+    """Return whether a mate search of the position's `mate_depth` plies finds a mate within the limit of moves."""
     depth = np.int64(pos.mate_depth)
     if pos.max_moves != 0:
         depth = min(depth, np.int64(pos.max_moves) - np.int64(pos.ply))

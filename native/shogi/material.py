@@ -1,4 +1,4 @@
-"""Evaluation of shogi positions without a network: material, exchanges, king safety; priors by features of moves."""
+"""Evaluates shogi positions without a network: material, exchanges, king safety. Features of moves give priors."""
 
 import math
 

@@ -89,7 +89,7 @@ def lone_blockers(pos, square, slider, owner, blockers):  # type: ignore[no-unty
 
 @kernel
 def king_steps(pos, color):  # type: ignore[no-untyped-def]
-    """Return the squares beside a color's king without its own pieces, attacked squares included."""
+    """Return the squares beside a color's king, except the squares of its own pieces. Attacked squares are included."""
     return squares_at(STEPS, (U(KING) + color * U(WHITE_PIECE)) * U(ROWS) + U(pos.king[color])) & ~pieces_of(pos, color)
 
 
@@ -303,7 +303,7 @@ def has_legal_move(pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def _walk(positions, history, moves, depth):  # type: ignore[no-untyped-def]
-    """Count the lines of `depth` moves from positions[depth]."""
+    """Count the lines of `depth` moves that begin at positions[depth]."""
     count = generate(positions[depth], moves[depth])
     if depth == U(1):
         return count

@@ -1,4 +1,4 @@
-"""Inputs of shogi networks over the board, and policy labels, in two forms."""
+"""Inputs of shogi networks that read the whole board, and policy labels of moves, in dlshogi's and AlphaZero's form."""
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,7 @@ def _sign(number: int) -> int:
 
 
 def _make_directions() -> Table:
-    """Return dlshogi's direction for each (from, to); 0 if no piece moves so."""
+    """Return dlshogi's direction for each pair (from, to), or 0 if no piece moves in that way."""
     ways = [(0, -1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (1, 1), (-1, 1)]
     table = np.zeros((SQUARES, SQUARES), np.uint8)
     for origin in range(SQUARES):
@@ -127,7 +127,7 @@ def _write_side(pos, bits, color, first, turned, blockers):  # type: ignore[no-u
 
 @inlined
 def _write_entering(pos, color, bits, first):  # type: ignore[no-untyped-def]
-    """Write whether the king has entered, and how many pieces and points are missing for a declaration win.
+    """Write whether the king has entered, and the numbers of pieces and points that a declaration win still lacks.
 
     As in dlshogi, a number beyond the requirement sets no plane.
     """

@@ -102,7 +102,7 @@ def _toggle(pos, code, square):  # type: ignore[no-untyped-def]
 
 @kernel
 def _finish(pos, history):  # type: ignore[no-untyped-def]
-    """Compute the key and append the position to its history."""
+    """Compute the position's key, and append the position to the history."""
     hands = pos.hands
     if pos.side_to_move == WHITE:
         hands |= U(SIDE_BIT)

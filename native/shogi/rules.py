@@ -33,10 +33,10 @@ OCCURRENCES = 4  # occurrences of a position that end the game
 
 @kernel
 def repetition(pos, history, start):  # type: ignore[no-untyped-def]
-    """Compare a position with earlier ones of the same side to move, latest first; the first equal board decides.
+    """Compare a position with earlier ones of the same side to move, latest first. The first equal board decides.
 
     Equal hands: DRAW; WIN if all the opponent's moves since then gave check; LOSE if all moves of the side to move did.
-    More pieces in the mover's hand than then, and no fewer of any kind: SUPERIOR; the reverse: INFERIOR.
+    SUPERIOR: the mover has at least the hand of then, and more of some kind. INFERIOR: the reverse.
 
     Positions before the history entry `start` decide only with the fourth occurrence, by the moves since the first.
     """

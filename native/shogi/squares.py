@@ -125,7 +125,7 @@ def number_of(typing_context: Any, squares: Any) -> Any:
 
 @machine_code(lambda squares: squares << 1)
 def one_rank_down(typing_context: Any, squares: Any) -> Any:
-    """Return the squares behind a set's, as Black sees it; none of the set is on the last rank."""
+    """Move a set of squares one rank back for Black. No square of the set may be on the last rank."""
     return _intrinsic(SET, (SET,), lambda builder, a: builder.shl(a, _PAIR(1)))
 
 

@@ -84,7 +84,7 @@ def _ranks(ranks: set[int]) -> list[int]:
 
 
 def _make_dead() -> Words:
-    """Squares from which a piece of each code could never move."""
+    """Return the squares from which a piece of each code could never move again."""
     far = {PAWN: 1, LANCE: 1, KNIGHT: 2}
     rows = []
     for code in range(32):

@@ -82,7 +82,7 @@ def _is_near(square, king):  # type: ignore[no-untyped-def]
 
 @inlined
 def _can_decide(pos, move):  # type: ignore[no-untyped-def]
-    """Return whether a waiver may decide about a pawn drop, by a quick test."""
+    """Return whether a waived promotion may matter for a pawn drop: a quick test before `decides_about_drop`."""
     us = U(pos.side_to_move) - U(1)
     to = U(move) & U(127)
     if pos.king[U(0)] == NO_SQUARE or pos.king[U(1)] == NO_SQUARE:
@@ -133,11 +133,10 @@ def decides_about_drop(pos, history, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def searched_moves(pos, history, moves):  # type: ignore[no-untyped-def]
-    """Write the moves (uint16[MAX_MOVES]) that a search tries into `moves`, in the order of the legal moves; return
-    their number.
+    """Write the moves that a search tries into `moves` (uint16[MAX_MOVES]) and return their number.
 
-    All legal moves with `all_moves`. There is at least one if there is a legal move. May overwrite later history
-    entries.
+    The order is that of the legal moves. With `all_moves` all are tried, otherwise at least one. May overwrite later
+    history entries.
     """
     count = generate(pos, moves)
     promotions = np.uint16(0)

@@ -204,7 +204,7 @@ def _write_move_products(
 
 
 def _move_product(e: Emitter, units: Any, table: Any, rows: Any, count: Any, width: Any) -> Any:
-    """Return a vector whose sum is the product of units and the sum of the rows `rows`."""
+    """Return a vector whose elements sum to the dot product of the units with the sum of a move's rows."""
     zero = ir.Constant(INT_VECTOR, [0] * WIDTH)
     with e.loop(width, CHUNK * LANES, [zero] * (CHUNK // 2)) as chunks:
         part, unit = e.at(table, chunks.index), e.at(units, chunks.index)

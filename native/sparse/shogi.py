@@ -341,7 +341,7 @@ def find_move_rows(pos, scratch, move, first):  # type: ignore[no-untyped-def]
 
 @inlined
 def _threats(pos, scratch, piece, to):  # type: ignore[no-untyped-def]
-    """Return the number of pieces that a piece on `to` threatens, up to two, and whether it guards one in danger."""
+    """Return how many pieces (up to two) a piece on `to` threatens, and whether it guards an own piece in danger."""
     reached = attacks(piece, to, occupied(pos))
     guards = U(bool(reached & squares_at(scratch.in_danger, U(0))))
     targets = reached & squares_at(scratch.targets, U(COST_OF[piece & U(15)]))
@@ -373,7 +373,7 @@ _ARGUMENTS = types_of(
 
 @entry(_ARGUMENTS)
 def evaluate_rows(address, rows):  # type: ignore[no-untyped-def]
-    """Write logits and values of a batch; scores are zero.
+    """Write logits and values of a batch's first `rows` rows. Scores become zero.
 
     `address` points to a Batch with positions, a SparseNetwork, its scratch and a record of SCRATCH_DTYPE.
     """

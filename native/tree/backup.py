@@ -120,7 +120,7 @@ def _update_edge(node, stat, stats):  # type: ignore[no-untyped-def]
 
 @inlined
 def _count(node, utility, score, variances, weight, proof):  # type: ignore[no-untyped-def]
-    """Count a visit whose result the sums of the locked `node` include already."""
+    """Count a visit at the locked `node`, whose sums include its result already."""
     node.visits += 1
     node.weight_squares += weight * weight
     _add_spread(node, weight, utility, score, variances)
@@ -130,7 +130,7 @@ def _count(node, utility, score, variances, weight, proof):  # type: ignore[no-u
 
 @kernel
 def cancel_visits(tree, path, slots, depth, visits):  # type: ignore[no-untyped-def]
-    """Cancel visits at the end of a path: undo their in-flight counts and claims."""
+    """Cancel visits at the end of a path: reduce its edges' visits in flight, and the number of started playouts."""
     for level in range(U(depth)):
         index = np.int64(path[level])
         lock(tree, index)

@@ -1,4 +1,4 @@
-"""The evaluation cache: priors and values of a position, by its key."""
+"""The evaluation cache: stores the priors and values of positions by their keys."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from yomi.native.tree.edges import quantized_prior
 
 @inlined
 def _has_moves(tree, slot, policy_indices, count):  # type: ignore[no-untyped-def]
-    """Whether the entry holds priors for exactly these moves, in this order."""
+    """Return whether the entry contains priors of exactly these moves, in this order."""
     room = U(tree.cache_moves.shape[1])
     if U(count) > room or (U(count) < room and tree.cache_moves[slot, U(count)] != NO_INDEX):
         return False

@@ -58,7 +58,7 @@ def _chance_below(z):  # type: ignore[no-untyped-def]
 
 @kernel
 def weigh(tree, node):  # type: ignore[no-untyped-def]
-    """Recompute the shares of the tried edges of the locked `node` if it is due."""
+    """Recompute the shares of the tried edges of the locked `node`, if it has enough visits since the last time."""
     p = tree.parameters[0]
     if (p.noise_pruning == 0.0 and p.value_weighting == 0.0) or node.visits < node.weigh_at:
         return

@@ -36,7 +36,7 @@ DISTRIBUTED, NEW_LEAF, FINISHED, BUSY = np.int64(0), np.int64(1), np.int64(2), n
 
 @inlined
 def put_group(worker, place, node, depth, visits, move, slot, kind):  # type: ignore[no-untyped-def]
-    """Write a group of visits to `node`, which the parent's edge `slot` with this `move` leads to."""
+    """Write a group of visits at index `place`. The parent's edge `slot` leads to the group's `node` by `move`."""
     group = worker.groups[U(place)]
     group.node = node
     group.depth = depth
@@ -103,7 +103,7 @@ def distribute_visits(tree, worker, calls, index, depth, visits, groups):  # typ
 
 @inlined
 def _has_news(child, stat):  # type: ignore[no-untyped-def]
-    """Return whether the child has a proof, or visits that the edge has neither seen nor in flight."""
+    """Return whether the child is proven, or has visits that are neither counted nor in flight at the edge."""
     # After a proof visits count at the edge alone: the child's mean is exact.
     return child.state != PENDING and (child.proof != 0 or child.visits > stat.visits + (stat.in_flight & IN_FLIGHT))
 
@@ -144,7 +144,7 @@ def _try_edge(tree, worker, calls, node, slot, depth):  # type: ignore[no-untype
 
 @inlined
 def _restore(node, stat, parent):  # type: ignore[no-untyped-def]
-    """Give a node that is created again after pruning the visits and means that its edge has kept."""
+    """Give a node that was pruned and is created again the visits and means that its edge has kept."""
     weight = float(stat.weight)
     node.visits = stat.visits
     node.weight_sum = weight

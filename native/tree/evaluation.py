@@ -1,4 +1,4 @@
-"""Positions are evaluated without a search: rows of a batch from positions, probabilities of their legal moves."""
+"""Evaluates positions without a search: fills a batch from positions, and reads probabilities of their legal moves."""
 
 import math
 
@@ -14,7 +14,7 @@ from yomi.native.tree.arrays import LEAD, VALUE
 def fill(  # type: ignore[no-untyped-def]
     board, rows, root, history, facts, moves, indices, positions, histories, ends, begin, count, batch
 ):
-    """Write positions `begin` to `begin + count` into the first rows of a batch, as roots without symmetry.
+    """Write positions `begin` to `begin + count` into the first rows of a batch: as roots, with symmetry 0.
 
     Args:
         board: GameCalls.board of a bound Board.
@@ -55,16 +55,16 @@ def fill(  # type: ignore[no-untyped-def]
 
 @kernel
 def read(batch, count, begin, policy, values, ownership):  # type: ignore[no-untyped-def]
-    """Write the evaluations of the first rows of a batch for positions from `begin` on.
+    """Read the evaluations of positions from `begin` on, from the first rows of an evaluated batch.
 
     Args:
-        batch: evaluated.
+        batch: the evaluated batch.
         count: number of rows.
         begin: position of the first row.
-        policy: float32[n, P], zeros: probabilities of the legal moves, by index without symmetry.
-        values: float32[n, 2]: value in [-1, 1] and lead, for the side to move. A logit that is not finite makes the
-            value NaN.
-        ownership: float32[n, A], for the side to move; A is 0 if it is not wanted.
+        policy: float32[n, P], zeros: receives the probabilities of legal moves, by policy index without symmetry.
+        values: float32[n, 2], written: value in [-1, 1] and lead, for the side to move. A logit that is not finite
+            makes the value NaN.
+        ownership: float32[n, A], written, for the side to move; A is 0 if no ownership is wanted.
     """
     for k in range(count):
         r, target = U(k), U(begin + k)

@@ -1,7 +1,7 @@
-"""Expansion: a node gets edges for its likely moves, and for all others when one of them is to be tried.
+"""Expansion: a node gets edges for its likely moves. When one of the other moves is to be tried, all of them get edges.
 
-Moves with a prior below MAX_DROPPED_PRIOR, of total prior DROPPED at most, get no edge. When the search reaches them,
-all get edges with equal shares of the remaining prior. A root always has all of its edges.
+The unlikely moves have priors below MAX_DROPPED_PRIOR, and a total prior of at most DROPPED. When they get edges, they
+share the remaining prior equally. A root always has all of its edges.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Allocation in a tree's pools, and compaction."""
+"""Allocates nodes, edges and statistics in a tree's pools, and compacts the pools."""
 
 from typing import TYPE_CHECKING
 
@@ -106,7 +106,7 @@ def new_edges(tree, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def _new_stats(tree, size_class):  # type: ignore[no-untyped-def]
-    """Return a block of 2 ** size_class statistics records, or NONE (and set `full`)."""
+    """Return the first record of a block of 2 ** size_class statistics records, or NONE (and set `full`)."""
     counters = tree.counters[0]
     take_lock(counters, "stats_lock")
     block = counters.free_stats[U(size_class)]

@@ -1,4 +1,4 @@
-"""Reading the tree: children of the root and lines. Safe while search threads run."""
+"""Reads the tree: children of the root, and best lines. Safe while search threads run."""
 
 import math
 

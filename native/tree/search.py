@@ -257,7 +257,7 @@ def _back_up_evaluation(tree, path, slots, depth, state, utility, values):  # ty
 
 @inlined
 def _leave_out_banned(tree, worker, depth):  # type: ignore[no-untyped-def]
-    """Leave moves that are banned at this depth out of the current position's moves."""
+    """Remove moves that are banned at this depth from the current position's moves."""
     facts = worker.facts[0]
     kept = U(0)
     for i in range(U(facts.moves)):
@@ -307,8 +307,8 @@ def _evaluate_or_enqueue(tree, batch, worker, calls, row, leaf, depth):  # type:
 
 @inlined
 def _resolve(tree, worker, calls, made, depth):  # type: ignore[no-untyped-def]
-    """Set up the position at the end of worker.path; return its node."""
-    # The node is `made`, newly allocated for this visit, or an existing one for the same position.
+    """Set up the position at the end of worker.path; return its node: `made`, or an existing node (a transposition)."""
+    # `made` was allocated for this visit, before its position was known.
     p = tree.parameters[0]
     facts = worker.facts[0]
     wanted = np.int64(0)
@@ -333,7 +333,7 @@ def _resolve(tree, worker, calls, made, depth):  # type: ignore[no-untyped-def]
 
 @kernel
 def back_up_again(tree, path, slots, depth, visits):  # type: ignore[no-untyped-def]
-    """Back up the finished game at the end of a path `visits` times."""
+    """Back up a finished game `visits` more times; the path ends at its node."""
     leaf = np.int64(path[U(depth)])
     lock(tree, leaf)
     node = tree.nodes[U(leaf)]
@@ -545,7 +545,7 @@ def scatter(address, row, end):  # type: ignore[no-untyped-def]
 
 @inlined
 def _add_leaf_ownership(sums, slot, no_result, by_move):  # type: ignore[no-untyped-def]
-    """Add the current leaf to Worker.ownership, and clear it. `slot` is the root's edge to it; -1: it is the root."""
+    """Add the current leaf to the sums of Worker.ownership, and clear it. `slot`: the root's edge above it, or -1."""
     leaf = sums[ONE_LEAF, 0]
     end = U(leaf.size - 2)
     for i in range(end):

@@ -45,7 +45,7 @@ def exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
 
 @inlined
 def _first_play_urgency(tree, node, is_root, tried_prior):  # type: ignore[no-untyped-def]
-    """Return the assumed utility of an untried edge: the node's utility, less the more priors were tried."""
+    """Return the assumed utility of an untried edge: the node's utility, reduced more the more prior has been tried."""
     p = tree.parameters[0]
     # The more priors were tried, the better the mean stands for the rest.
     mass = min(1.0, float(tried_prior))
@@ -77,7 +77,7 @@ def _noise(turn, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
-    """Swap the untried edge of greatest prior to the place behind the tried edges.
+    """Swap the untried edge with the greatest prior to the index behind the tried edges.
 
     Root moves with a goal come first, banned root moves last.
     """
@@ -151,7 +151,7 @@ def _best_of_tried(tree, node, factor, urgency):  # type: ignore[no-untyped-def]
 
 @inlined
 def _best_of_tried_at_root(tree, node, factor, urgency, total, turn):  # type: ignore[no-untyped-def]
-    """Return the same for the root, with banned and forced moves, goals, halving and noise."""
+    """Return the results of `_best_of_tried` for the root, with banned and forced moves, goals, halving and noise."""
     base, edges = U(node.stats), U(node.edges)
     p = tree.parameters[0]
     bans = tree.counters[0].bans != 0

@@ -1,4 +1,4 @@
-"""Transpositions: lines of moves that lead to the same position share a node. Source: KataGo's docs/GraphSearch.md.
+"""Transpositions: different lines to the same position share a node. Source: KataGo's docs/GraphSearch.md.
 
 An edge counts its own visits, a node the visits through all of its edges. If an edge has fewer visits than its child,
 the next visit copies the child's statistics instead of descending (yomi.native.tree.backup.visit_shared).

@@ -1,4 +1,4 @@
-"""An evaluator with equal priors and value 0, for tests and benchmarks of the search."""
+"""An evaluator that returns equal priors and the value 0, for tests and benchmarks of the search."""
 
 import numpy as np
 
