@@ -1,4 +1,4 @@
-"""Find the fastest device, precision, batch size, workers and batches in flight by measuring the search.
+"""Finds the fastest device, precision, batch size, workers and batches in flight by measuring the search.
 
 One setting is varied at a time, the most important first. The candidates are measured in turns, so that a machine that
 slows down affects all of them. KataGo's tuner works in the same way.
@@ -44,17 +44,17 @@ class _Candidate:
 
     @property
     def rate(self) -> float:
-        """Evaluations/s of the best turn."""
+        """Evaluations per second of the candidate's best turn."""
         return max(self.rates)
 
 
 def tune(
     options: Options, game: Game[Any, Any], seconds: float, say: Callable[[str], None]
 ) -> tuple[Tuning, list[dict[str, Any]]]:
-    """Return the fastest settings for a network, and a table of all measurements. Each candidate is searched for
-    `seconds`.
+    """Return the fastest settings for a network, and a table of all measurements.
 
-    The options contain the network, the board size, and the device unless it is auto.
+    The options contain the network, the board size, and the device unless it is auto. Each candidate is searched for
+    `seconds`.
 
     Raises:
         NetworkError: the network cannot be used.
@@ -73,7 +73,7 @@ def tune(
 
 
 def _backends(options: Options) -> Iterator[Choice]:
-    """Vary device, backend and precision. Choices that fail are left out later, by `_make`."""
+    """Yield choices of device, backend and precision. `_make` leaves out those that fail."""
     cores = usable_cores()
     kinds = [options.device]
     if options.device == "auto":
@@ -116,7 +116,7 @@ def _fastest(
     rows: list[dict[str, Any]],
     say: Callable[[str], None],
 ) -> tuple[Choice | None, float]:
-    """Measure the choices in turns and return the best with its evaluations/s, or None if all fail."""
+    """Measure the choices in turns. Return the best with its evaluations per second, or (None, 0) if all fail."""
     with contextlib.ExitStack() as stack:
         candidates: list[_Candidate] = []
         for choice in choices:
@@ -146,7 +146,7 @@ def _fastest(
 def _make(
     options: Options, game: Game[Any, Any], choice: Choice, stack: contextlib.ExitStack, say: Callable[[str], None]
 ) -> _Candidate | None:
-    """Return a candidate with the values that it chose itself, or None if it fails. The stack closes its queue."""
+    """Return a candidate with the settings that `auto` chose, or None if it fails. The stack closes its queue."""
     chosen = dataclasses.replace(options, **choice)  # type: ignore[arg-type]
     try:
         subject, queue, settings = stack.enter_context(game.benchmark_setup(chosen))
@@ -166,7 +166,7 @@ def _make(
 
 
 def _rate(candidate: _Candidate, games: int, seconds: float, say: Callable[[str], None]) -> float | None:
-    """Return evaluations/s on the first `games` positions, or None if the candidate fails."""
+    """Return the evaluations per second on the first `games` positions, or None if the candidate fails."""
     try:
         counts = [search_counts(candidate.search, game, seconds / games) for game in candidate.games[:games]]
     except Exception as error:  # evaluators raise errors of any type

@@ -1,6 +1,6 @@
 """Clocks of both games: time systems, the clock after a move, and reserves for lag. All times are float seconds.
 
-The players' timing modules of each game decide how long a move takes.
+How long a move takes is decided by each game's timing module.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Clock:
 
     @classmethod
     def of(cls, main: float, byoyomi: float = 0.0, increment: float = 0.0) -> Clock:
-        """Return a shogi clock: main time, and for each move a byo-yomi or otherwise an increment, in seconds."""
+        """Return a shogi clock: main time, and for each move a byo-yomi or otherwise an increment. All are seconds."""
         if byoyomi > 0:
             return cls.full(TimeSettings(TimeSystem.BYOYOMI, main, byoyomi, 1))
         system = TimeSystem.FISCHER if increment > 0 else TimeSystem.ABSOLUTE
@@ -186,7 +186,7 @@ class Budget:
     def shared(cls, spare: float, moves: float, each: float, last: float) -> Budget:
         """Return the budget of one of `moves` moves that share the time `spare`.
 
-        Each move has the time `each` in addition. A hard choice takes up to three shares. Both limits are at most
+        Each move also has the time `each`. A hard choice takes up to three shares of `spare`. Both limits are at most
         `last`.
         """
         soft = min(spare / moves + each, last)

@@ -1,4 +1,4 @@
-"""Choose the network: the network that the options name, or the bundled network that suits the device."""
+"""Chooses the network: the network that the options name, or the bundled network that suits the device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ NNUE_FILE = "nn.bin"  # in the folder EvalDir of YaneuraOu and engines like it
 
 
 def has_network(options: Options) -> bool:
-    """Whether a network evaluates positions."""
     return options.evaluator in ("auto", "onnx")
 
 
@@ -49,7 +48,7 @@ def alpha_beta_file(options: Options, game: str) -> str | None:
 
 
 def limit_for_review(options: Options, game: str, nodes: int) -> None:
-    """Let a player search by alpha-beta if it would without a limit of visits: `nodes`, if no other limit is set."""
+    """Drop the limit of visits if the player then searches by alpha-beta; use `nodes` if no limit is left."""
     if alpha_beta_file(options.with_values({"visits": None}), game) is not None:
         options.visits = None
         if all(limit is None for limit in (options.playouts, options.seconds, options.depth)):
@@ -65,11 +64,10 @@ def _is_nnue(path: str) -> bool:
 
 
 def named_file(name: str, game: str | None, options: Options | None = None) -> str:
-    """Return the file of a network that the user names by file or as a bundled network such as `yomi-go-b6c96` or
-    `fast`.
+    """Return the file of a network that the user names by file, or by a bundled network's name such as `yomi-go-b6c96`.
 
-    A file, or a folder with an nn.bin, takes precedence. Other names are returned unchanged. Without a game the name
-    `fast` is unknown; without options the network is for a processor.
+    A file, or a folder with an nn.bin, takes precedence. Unknown names are returned unchanged. The name `fast` needs a
+    game. Without options the network is for a processor.
     """
     if Path(name).is_file():
         return name
@@ -82,14 +80,14 @@ def named_file(name: str, game: str | None, options: Options | None = None) -> s
 
 
 def is_bundled(name: str) -> bool:
-    """Whether a name can be that of a bundled network."""
+    """Return whether a name may belong to a bundled network."""
     return name == FAST or bundled(name) is not None
 
 
 def network_fault(name: str, game: str | None, kinds: str = "") -> str | None:
     """Return an error message with close names if no network has this name, otherwise None.
 
-    Without a game networks of both games have it. `kinds` are the usable file types, for the message.
+    Without a game, the networks of both games count. `kinds` are the usable file types, for the message.
     """
     if Path(named_file(name, game)).is_file():
         return None
@@ -105,18 +103,18 @@ def network_fault(name: str, game: str | None, kinds: str = "") -> str | None:
 
 
 def network_path(text: str, game: str | None = None) -> Path:
-    """Return the file of a network by name or file. Without a game the name `fast` is unknown."""
+    """Return the file of a network given by name or file. The name `fast` needs a game."""
     return Path(named_file(text, game))
 
 
 def check_network(path: Path, game: str | None = None) -> None:
-    """Raise NetworkError, with close names, if the network's file does not exist."""
+    """Raise NetworkError, with similar names, if the network's file does not exist."""
     if fault := network_fault(str(path), game):
         raise NetworkError(f"{path}: {fault}")
 
 
 def _is_for_own_kernels(options: Options) -> bool:
-    """Whether the options leave the network to yomi's own kernels on a processor, in `auto` or `int16`."""
+    """Return whether the options let yomi's own kernels compute the network on a processor, in `auto` or `int16`."""
     from yomi.engine.evaluators.devices import parse_device  # imports numpy, which the first answer does not wait for
 
     if options.backend not in ("auto", "native") or options.precision not in ("auto", "int16"):
@@ -125,7 +123,7 @@ def _is_for_own_kernels(options: Options) -> bool:
 
 
 def game_of_network(name: str) -> str | None:
-    """Return the game of a network, or None if no file has this name (such as `none`). Raises NetworkError."""
+    """Return the game of a network; None for a name without a file, such as `none`. Raises NetworkError."""
     from yomi.nets.load import game_of
 
     path = Path(named_file(name, None))

@@ -51,13 +51,13 @@ class _Lazy:
 
 
 def lazy(target: str) -> Any:
-    """Return a class attribute that is "module:name", imported at each use. A function does not get the descriptor."""
+    """Return a class attribute that imports "module:name" at each use. A function is not bound to the descriptor."""
     return _Lazy(target)
 
 
 @dataclass(frozen=True)
 class NoSettings:
-    """The settings of a command that has none for a game only."""
+    """Settings of a command that has no settings for one game only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +76,19 @@ class Recorder(Protocol[G]):
     row_bytes: Mapping[str, int]  # suffixes of files with the rows of all games -> bytes of a row
 
     def begin(self, number: int) -> G:
-        """Return the start of game `number`, from 0, or raise OptionError if the opening cannot be played."""
+        """Return the start of game `number` (from 0). Raises OptionError if its opening cannot be played."""
 
     def record(self, game: G, decision: Decision, seconds: float) -> None:
-        """Note a decision before its move is played."""
+        """Record a decision before its move is played."""
 
     def files(self, game: G, ended: Ended, name: str) -> dict[str, bytes]:
-        """Return the record of a finished game by file suffix. `name` is the name of both players."""
+        """Return the record of a finished game as files, by suffix. `name` is the name of both players."""
 
 
 class Game(abc.ABC, Generic[G, P]):
     """A game: its positions, players, rules and records.
 
-    Entries without a value are needed only by the `commands` that use them.
+    Only the `commands` that use an entry need a value of it.
     """
 
     name: str  # in commands and options
@@ -106,7 +106,7 @@ class Game(abc.ABC, Generic[G, P]):
     flags_fixed_by_record: tuple[str, ...] = ()  # flags of `yomi play` that a saved game excludes
     commands: tuple[str, ...] = ("play", "selfplay", "duel", "tune", "learn", "dataset play")
     settings: Mapping[str, type] = {}
-    """By command: the dataclass of the command's settings for this game only. See yomi.settings."""
+    """Command -> dataclass of the command's settings that only this game has. See yomi.settings."""
     defaults: Mapping[str, Mapping[str, Value]] = {}  # by command: options with another default
     formats: tuple[type[FileFormat], ...] = ()  # of its networks, in the order in which they are tried
 
@@ -119,22 +119,22 @@ class Game(abc.ABC, Generic[G, P]):
         return ()
 
     def find_fault(self, options: Options) -> tuple[str, str] | None:
-        """Return a wrong option and the reason, or None. Faults that only loading can find are not reported."""
+        """Return the name of a wrong option and the reason, or None. Faults that only loading can find are missed."""
         return None
 
     @abc.abstractmethod
     def board_size(self, options: Options) -> int: ...
 
     def fair(self, options: Options) -> Options:
-        """Return options for games that compare players. Go sets a fair komi if the user has not set a komi."""
+        """Return options for games that compare players. Go sets a fair komi, unless the user has set a komi."""
         return options
 
     def board_name(self, options: Options) -> str:
-        """Return the game with its board: Go 9x9, shogi."""
+        """Return the name of the game and its board, such as Go 9x9 or shogi."""
         return self.title
 
     def level_options(self, level: int, options: Options) -> Mapping[str, Value]:
-        """Return the options of a level of strength that are specific to this game. See yomi.engine.levels."""
+        """Return the options that this game adds to a level of strength. See yomi.engine.levels."""
         return {}
 
     def compile(self, say: Say, *, everything: bool = True, learning: bool = False, alpha_beta: bool = False) -> None:
@@ -144,8 +144,9 @@ class Game(abc.ABC, Generic[G, P]):
 
         Args:
             say: shows a line of progress.
-            everything: compile also kernels that the default network does not need; otherwise in the background.
-            learning: compile also the kernels of `yomi learn`.
+            everything: also compile kernels that the default network does not need. Otherwise they follow in the
+                background.
+            learning: also compile the kernels of `yomi learn`.
             alpha_beta: without `everything`, compile the kernels of an alpha-beta player first.
         """
         from yomi.native.precompile import compile_later, compile_names
@@ -178,7 +179,7 @@ class Game(abc.ABC, Generic[G, P]):
             raise LoadingError(str(error)) from None
 
     def _needs_first_kernels(self, options: Options) -> bool:
-        """Whether the kernels of the game's bundled networks for processors suffice."""
+        """Return whether the kernels of the game's bundled networks for processors suffice."""
         from yomi.engine.default_network import network_file
         from yomi.nets.models import BUNDLED, default_network
 
@@ -188,7 +189,7 @@ class Game(abc.ABC, Generic[G, P]):
         return is_native and options.value_net is None and network_file(options, self.name) in (None, *own)
 
     def load_player(self, options: Options, say: Say) -> P:
-        """Compile missing kernels, load the network and return the player, which is slow."""
+        """Compile missing kernels, load the network and return the player. This may take minutes."""
         self.prepare(options, say)
         return self.make_player(options)
 
@@ -206,7 +207,7 @@ class Game(abc.ABC, Generic[G, P]):
 
     @abc.abstractmethod
     def format_opening(self, game: G) -> str:
-        """Return the moves of a game as matches store openings."""
+        """Return the moves of a game as text, in the form in which matches store openings."""
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -227,7 +228,7 @@ class Game(abc.ABC, Generic[G, P]):
         raise NotImplementedError
 
     def may_be_record(self, content: bytes) -> bool:
-        """Whether a file may be a record of this game, by its content without leading white space."""
+        """Return whether a file with this content, without leading white space, may be a record of this game."""
         return False
 
     def recorder(self, settings: Any, options: Options) -> Recorder[G]:
@@ -245,19 +246,19 @@ class Game(abc.ABC, Generic[G, P]):
     """
 
     def encoder(self, features: str) -> SparseEncoder | None:
-        """Return the encoder of boards of a feature set for sparse networks, or None."""
+        """Return the encoder that turns boards into a feature set of sparse networks, or None if there is none."""
         return None
 
     def learnable(self, options: Options) -> Learnable[G]:
-        """Return the game as the learning loop uses it, on the board of the options."""
+        """Return the game, on the board of the options, in the form that the learning loop uses."""
         raise NotImplementedError
 
     def learning(self, settings: Any, network: Mapping[str, Any] | None) -> Game[G, P]:
-        """Return the descriptor for the settings of `yomi learn`. It is sent to the processes that play.
+        """Return a descriptor of this game for `yomi learn` with these settings. It is sent to the processes that play.
 
         Args:
             settings: the settings of this game.
-            network: [network] of a training configuration; None: the game's own.
+            network: the table [network] of a training configuration; None: the game's own.
 
         Raises:
             OptionError: the openings cannot be read.

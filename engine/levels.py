@@ -46,9 +46,9 @@ WITHOUT_NETWORK: Rows = (
 
 
 def between(rows: Rows, level: int) -> tuple[int, list[float]]:
-    """Return the count and the further numbers of a level from rows for some levels.
+    """Return the count and the further numbers of a level, interpolated between `rows` for some levels.
 
-    Between two rows the count grows geometrically, and the other numbers linearly.
+    The count grows geometrically between two rows, the other numbers linearly.
     """
     above = next(index for index, row in enumerate(rows) if row[0] >= level)
     low, high = rows[max(above - 1, 0)], rows[above]
@@ -58,7 +58,7 @@ def between(rows: Rows, level: int) -> tuple[int, list[float]]:
 
 
 def level_settings(game: Game[Any, Any], level: int, options: Options) -> Settings:
-    """Return the options that a level from 1 (weakest) to COUNT sets. `options` name evaluator and network."""
+    """Return the options that a level from 1 (weakest) to COUNT sets. `options` contain evaluator and network."""
     if level == COUNT:
         return {}
     network = has_network(options)
@@ -92,14 +92,14 @@ State = tuple[Options, frozenset[str], Settings]
 
 
 class LevelSwitch:
-    """Keeps options at the level that they name.
+    """Keeps options at the level that their option `level` names.
 
-    The level's settings replace the options' own values, which come back at level FULL. A network and threads take
-    effect when the player loads.
+    The level's settings replace the options' own values. These return at level FULL. A changed network or number of
+    threads takes effect when the player loads.
     """
 
     def __init__(self, game: Game[Any, Any], options: Options, named: Collection[str] = ()) -> None:
-        """Apply the level of the options, which the player shares. The options `named` keep their values."""
+        """Apply the level of `options`, which the player uses, too. The options `named` keep their values."""
         self.options = options
         self._game = game
         self._follower: Follower | None = None  # read at its first use
@@ -109,14 +109,14 @@ class LevelSwitch:
 
     @property
     def level(self) -> int:
-        """The current level; FULL without one."""
+        """The current level; FULL if none is set."""
         if self.options.level != AUTO:
             return self.options.level
         self._follower = self._follower or Follower(self._game.name)
         return self._follower.level
 
     def note_result(self, won: bool) -> str | None:
-        """Note whether the player's opponent won a game. Return a text if the level auto changes."""
+        """Count a game that the player's opponent won or lost. Return a text if this changes the level auto."""
         if self.options.level != AUTO or self._follower is None or not self._follower.note(won):
             return None
         self._uncover()
@@ -124,17 +124,18 @@ class LevelSwitch:
         return describe_level(self._game, self.options, self.level)
 
     def own(self, name: str) -> Value:
-        """Return the value of an option at full strength."""
+        """Return the value that an option has at full strength."""
         return self._own[name] if name in self._own else self.options.get(name)
 
     def full(self) -> Options:
-        """Return the options of full strength for an analysis, with the loaded network and threads."""
+        """Return the options of full strength for an analysis, but with the loaded network and threads."""
         return self.options.with_values({name: value for name, value in self._own.items() if OPTIONS[name].live})
 
     def set(self, name: str, value: Value, *, wins: bool) -> None:
         """Set an option, or raise OptionError and change nothing.
 
-        If it `wins`, the value overrides the level until the level changes. If not, it waits for full strength.
+        If `wins` is set, the value overrides the level until the level changes. Otherwise it takes effect at full
+        strength.
         """
         before, level = self.state(), self.options.level
         self._uncover()
@@ -171,7 +172,7 @@ class LevelSwitch:
 
 
 class Follower:
-    """The level auto of a game: up after RUN wins of the opponent in a row, down after RUN losses.
+    """The level auto of a game. It rises after RUN wins of the opponent in a row, and falls after RUN losses.
 
     It is stored in the user's folder of states, so that it continues with the next game and the next start.
     """
@@ -184,7 +185,7 @@ class Follower:
             self.level, self._run = min(max(int(level), 1), COUNT), int(run)
 
     def note(self, won: bool) -> bool:
-        """Note whether the opponent won a game, and return whether the level changes."""
+        """Count a game that the opponent won or lost, and return whether the level changes."""
         self._run = max(self._run, 0) + 1 if won else min(self._run, 0) - 1
         before = self.level
         if abs(self._run) >= RUN:
@@ -233,7 +234,7 @@ def _state_file() -> Path:
 
 
 def subject_of(game: Game[Any, Any], options: Options) -> str:
-    """Return a name for the conditions of a measured level: the game, the board size and the network's file name."""
+    """Return a name for the conditions of a level's measurement: game, board size, and the network's file name."""
     net = alpha_beta_file(options, game.name) or network_file(options, game.name)
     return f"{game.board_name(options).lower()}, {'no network' if net is None else Path(net).name}"
 
@@ -261,7 +262,7 @@ def read_ratings() -> dict[str, dict[int, Rating]]:
 
 
 def describe_level(game: Game[Any, Any], options: Options, level: int) -> str:
-    """Return a level's number and its Elo, if measured, as text."""
+    """Return a level's number as text, with its Elo if that was measured."""
     if level == COUNT:
         return tr("level {level} of {count}: full strength", level=level, count=COUNT)
     subject = subject_of(game, options)

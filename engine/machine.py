@@ -1,4 +1,4 @@
-"""This machine: processor, GPUs, packages, and the memory that a process may use."""
+"""Facts about this machine: processor, GPUs, packages, and the memory that a process may use."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def package_versions() -> dict[str, str]:
 
 
 def start_facts() -> dict[str, str | int]:
-    """Return the facts that a start of a run records: the machine, the versions of packages, and yomi's commit."""
+    """Return facts to record when a run starts: the machine, the versions of packages, and yomi's commit."""
     import platform
     from importlib import metadata
 
@@ -63,7 +63,7 @@ def start_facts() -> dict[str, str | int]:
 
 
 def _commit() -> str:
-    """Return the commit of a checkout, with `-dirty` if its files differ; empty for an installed package."""
+    """Return the commit of a checkout, with `-dirty` if files were changed; empty for an installed package."""
     if not os.path.exists(os.path.join(ROOT, ".git")):
         return ""
     import subprocess
@@ -75,7 +75,7 @@ def _commit() -> str:
 
 
 def nvidia_devices() -> list[str]:
-    """Return the names of the GPUs that NVIDIA's Linux driver has found, in the order of their bus addresses."""
+    """Return the names of the GPUs that NVIDIA's Linux driver has found, ordered by bus address."""
     names = []
     for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -95,7 +95,7 @@ def address_space_limit() -> int | None:
 
 
 def address_space_left() -> int | None:
-    """Return the bytes of address space that this process may still use, or None if no limit is known."""
+    """Return the bytes of address space that this process may still allocate, or None if no limit is known."""
     limit = address_space_limit()
     sizes = Path("/proc/self/statm")
     if limit is None or sys.platform == "win32" or not sizes.exists():
@@ -106,7 +106,7 @@ def address_space_left() -> int | None:
 
 
 def limit_text(limit: int) -> str:
-    """Return the error message for a limit of the address space that is too low."""
+    """Return the error message for a limit of the address space that is too low for yomi."""
     return (
         f"the address space of a process is limited to {limit >> 20} MiB (ulimit -v): expected"
         f" {MIN_TO_PLAY >> 20} MiB or no limit; raise the limit, or lower --memory"
@@ -114,10 +114,10 @@ def limit_text(limit: int) -> str:
 
 
 def memory_fault(error: BaseException) -> str | None:
-    """Return the message for an error that a lack of memory caused, otherwise None.
+    """Return a message if a lack of memory caused the error, otherwise None.
 
-    A library that cannot be mapped raises ImportError, or OSError without a number. These count if the address space is
-    limited.
+    A library that cannot be mapped raises ImportError, or OSError without a number. Under a limit of the address space
+    these count as a lack of memory.
     """
     limit = address_space_limit()
     is_unmapped = isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError)

@@ -1,4 +1,4 @@
-"""Classes of mistakes: what a move must lose to be an inaccuracy, a mistake or a blunder."""
+"""Classes of mistakes: the loss from which a move is an inaccuracy, a mistake or a blunder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXPECTED = "three rising numbers and a unit, such as 5,10,20% (winrate), 2,5,10p
 
 
 def shown_class(name: str) -> str:
-    """Return a class as the user reads it."""
+    """Return the name of a class in the user's language."""
     return JAPANESE.get(name, "") if is_japanese() else name
 
 
@@ -33,7 +33,7 @@ class ThresholdsError(LineError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Losses from which a move belongs to a class, in the order of CLASSES."""
+    """The minimum loss of each class, in the order of CLASSES."""
 
     losses: tuple[float, float, float] = (5.0, 10.0, 20.0)
     unit: str = BOTH  # otherwise WINRATE, or the unit of a game's scores
@@ -50,7 +50,7 @@ class Thresholds:
         return ",".join(f"{loss:g}" for loss in self.losses) + (WINRATE if self.unit == BOTH else self.unit)
 
     def text(self, score: Score) -> str:
-        """Return the thresholds as text for a game with this kind of score, such as "1.5,3,6points or 5,10,20%"."""
+        """Return the thresholds as text, such as "1.5,3,6points or 5,10,20%". `score` is the game's kind of score."""
         if self.unit != BOTH or math.isinf(score.whole):
             return str(self)
         losses = ",".join(f"{0.01 * loss * score.whole:g}" for loss in self.losses)
@@ -79,5 +79,5 @@ WARNING_VISITS = 30  # of the move
 
 
 def is_worth_warning(winrate: float, points: float | None) -> bool:
-    """Whether a move's loss of winrate, or of points of Go, is worth a warning to the player."""
+    """Return whether a move's loss of winrate, or of points in Go, is worth a warning to the player."""
     return winrate >= WARNING_LOSS or (points or 0.0) >= WARNING_POINTS

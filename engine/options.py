@@ -61,7 +61,7 @@ def _check_profile(name: str) -> str | None:
 
 @dataclass(repr=False)
 class SearchOptions:
-    """The options that the search reads. SearchSettings adds a value for each option that is left at none."""
+    """The options that the search reads. SearchSettings adds values for unset options."""
 
     # a table: the formatter would give each argument a line
     # fmt: off
@@ -537,7 +537,7 @@ class Options(SearchOptions):
         return cls(**{row.name: row.default_for(game) for row in TABLE.values()})  # type: ignore[arg-type]
 
     def set(self, name: str, value: object) -> None:
-        """Check and set a value.
+        """Check a value and set the option.
 
         Raises:
             OptionError: the name is unknown, or the value is of the wrong type or out of range.
@@ -553,7 +553,7 @@ class Options(SearchOptions):
         return dataclasses.replace(self)
 
     def with_values(self, values: Mapping[str, Value]) -> Options:
-        """Return a copy with other values of some options. Errors are those of `set`."""
+        """Return a copy in which some options have other values. Errors: see `set`."""
         other = self.copy()
         for name, value in values.items():
             other.set(name, value)
@@ -575,7 +575,7 @@ def rows_for(game: str) -> list[Setting]:
 def find(name: str, game: str | None = None) -> Setting:
     """Return an option by its name (with dashes or underscores) or by KataGo's name, or raise OptionError.
 
-    With a game only this game's options are found.
+    If `game` is set, only this game's options are found.
     """
     rows = TABLE if game is None else {row.name: row for row in rows_for(game)}
     key = name.replace("-", "_").lower()
@@ -591,7 +591,7 @@ def without_human_net(katago: str) -> str:
 
 
 def read_config(path: Path, game: str = "") -> dict[str, Value]:
-    """Return a TOML file's options for all games, updated by this game's table. Errors: see `read_tables`."""
+    """Return a TOML file's options for all games, overridden by the table of `game`. Errors: see `read_tables`."""
     tables = read_tables(path, (game,))
     return {**tables[""], **tables.get(game, {})}
 

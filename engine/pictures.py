@@ -98,7 +98,7 @@ def sheet(width: float, height: float, title: str, body: Sequence[str], font: st
 
 
 def rows_of(grid: Grid, width: int, height: int, name: str) -> list[list[float]]:
-    """Return the numbers of a grid, or raise ValueError if it does not have the board's size."""
+    """Return a grid as lists of numbers. Raises ValueError if it does not have the board's size."""
     rows = [[float(value) for value in row] for row in grid]
     if len(rows) != height or any(len(row) != width for row in rows):
         widths = sorted({len(row) for row in rows})
@@ -107,7 +107,7 @@ def rows_of(grid: Grid, width: int, height: int, name: str) -> list[list[float]]
 
 
 def heat_color(value: float) -> str:
-    """Return the color of a value from -1 to 1, blue above zero. The root makes small values visible."""
+    """Return the color of a value from -1 (red) to 1 (blue). A square root makes small values visible."""
     share = strength(value) ** 0.5
     least, greatest = COLD if value > 0 else WARM
     mixed = (round(low + share * (high - low)) for low, high in zip(least, greatest, strict=True))
@@ -115,7 +115,7 @@ def heat_color(value: float) -> str:
 
 
 def strength(value: float) -> float:
-    """Return a value's size from 0 to 1, or 0 if it is not a number."""
+    """Return the magnitude of a value from 0 to 1. It is 0 if the value is not a number."""
     return min(1.0, abs(value)) if math.isfinite(value) else 0.0
 
 
@@ -124,7 +124,7 @@ class PlotError(LineError):
 
 
 def figure(width: float, height: float) -> Any:
-    """Return an empty figure, in inches, or raise PlotError if matplotlib is not installed."""
+    """Return an empty figure; sizes are in inches. Raises PlotError if matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -133,7 +133,7 @@ def figure(width: float, height: float) -> Any:
 
 
 def check(path: Path | None = None) -> None:
-    """Check before a long computation that a picture can be made, or raise PlotError.
+    """Check before a long computation that a picture can be made. Raises PlotError.
 
     `path` is the picture's file; without a suffix it becomes a PNG.
     """
@@ -144,7 +144,7 @@ def check(path: Path | None = None) -> None:
 
 
 def save(drawn: Any, path: Path) -> None:
-    """Write a figure in the format of the file's suffix, or raise PlotError."""
+    """Write a figure in the format of the file's suffix. Raises PlotError."""
     try:
         write_atomically(path if path.suffix else path.with_suffix(".png"), picture(drawn, path.suffix[1:] or "png"))
     except (OSError, ValueError) as error:
@@ -152,7 +152,7 @@ def save(drawn: Any, path: Path) -> None:
 
 
 def picture(drawn: Any, form: str) -> bytes:
-    """Return a figure as the content of a file, such as png."""
+    """Return a figure as the content of a file of a format such as png."""
     data = io.BytesIO()
     drawn.savefig(data, format=form)
     return data.getvalue()

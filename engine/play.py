@@ -1,4 +1,4 @@
-"""Play one game: two sides choose moves, and a referee ends the game.
+"""Plays one game: two sides choose moves, and a referee ends the game.
 
 Self-play, openings of matches and measurements of levels use this loop with different sides, referees and recorders.
 """
@@ -45,17 +45,17 @@ class Side(Protocol[G_contra]):
     """Chooses the moves of one color, or of both: a Player, or the engines of a match (EngineSides)."""
 
     def choose(self, game: G_contra) -> Decision:
-        """Return the decision of the side to move. The game stays unchanged."""
+        """Return the decision of the side to move, without playing it on `game`."""
 
 
 class Referee(Generic[G_contra]):
-    """Ends games, one after another."""
+    """Decides when a game is over. It can serve one game after another."""
 
     def start(self, game: G_contra) -> None:
-        """Prepare for scoring games with the board size and rules of `game`."""
+        """Prepare to score games with the board size and rules of `game`."""
 
     def judge(self, game: G_contra) -> Ended | None:
-        """Return how the game has ended or was stopped and scored; None while it continues."""
+        """Return the end of the game, by its rules or because it was stopped and scored; None if it continues."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -63,10 +63,10 @@ class Referee(Generic[G_contra]):
 
 
 class FirstMoves(Referee[PlayableGame]):
-    """Stops games after some moves: for openings."""
+    """Ends each game after a number of moves, to make openings."""
 
     def __init__(self, moves: int) -> None:
-        """`moves` includes the moves before the first position."""
+        """End games after `moves` moves, including the moves before the first position."""
         self._moves = moves
 
     def judge(self, game: PlayableGame) -> Ended | None:
@@ -74,7 +74,7 @@ class FirstMoves(Referee[PlayableGame]):
 
 
 def end_by(decision: Decision, color: int) -> Ended | None:
-    """Return how a decision of `color` ends the game, or None if it plays a move."""
+    """Return the end of a game if a decision of `color` ends it; None if the decision is a move."""
     if decision.win:
         return Ended(color, DECLARATION)
     if decision.draw:
@@ -88,9 +88,9 @@ def play_game(
     referee: Referee[G],
     record: Callable[[Decision, float], None] = lambda decision, seconds: None,
 ) -> Ended:
-    """Play a game on to its end, and return how it ended.
+    """Play a game from its current position to its end, and return the end.
 
-    `record` gets each decision and its seconds, before the move is played.
+    `record` receives each decision and the seconds that it took, before the move is played.
     """
     while (ended := referee.judge(game)) is None:
         color, begin = game.side_to_move, time.monotonic()

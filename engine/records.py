@@ -33,7 +33,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A fault of a record that did not stop the reader, and the remedy."""
+    """A fault in a record that the reader could work around, with the remedy."""
 
     text: str
     line: int = 0  # from 1; 0: the whole file
@@ -46,12 +46,12 @@ class Note:
         return cls(text, before.count("\n") + 1, len(before) - before.rfind("\n"))
 
     def extended(self, text: str) -> Note:
-        """Return the note with a further text, such as the remedy."""
+        """Return the note with more text at its end, such as the remedy."""
         return Note(f"{self.text}: {text}", self.line, self.column)
 
     @property
     def place(self) -> str:
-        """Text `:LINE:COLUMN` to append to a file name; empty if the note concerns the whole file."""
+        """Return `:LINE:COLUMN` to append to a file name; empty if the note concerns the whole file."""
         return "".join(f":{number}" for number in (self.line, self.column) if number)
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Note:
 
 
 def report_notes(say: Callable[[str], None], path: str | Path, notes: Iterable[Note]) -> None:
-    """Pass the notes of a file to `say`: lines `FILE:LINE:COLUMN: text`, MAX_NOTES at most."""
+    """Pass the notes of a file to `say` as lines `FILE:LINE:COLUMN: text`, at most MAX_NOTES of them."""
     lines = [f"{path}{note.place}: {note.text}" for note in notes]
     for line in lines[:MAX_NOTES]:
         say(line)
@@ -72,29 +72,29 @@ def report_notes(say: Callable[[str], None], path: str | Path, notes: Iterable[N
 
 
 class LeftOut:
-    """Files that a command omits, because one bad record must not stop a folder."""
+    """Collects the files that a command omits, so that one bad record does not stop the reading of a folder."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        """Name the files by `say`, MAX_NAMED at most."""
+        """Report omitted files to `say`, at most MAX_NAMED of them."""
         self._say = say
         self.faults: list[str] = []  # a line for each file
         self._noted = 0
 
     def add(self, path: str | Path, error: object) -> None:
-        """Omit a file, or a game of it."""
+        """Count an omitted file, or an omitted game of a file, and its error."""
         self.faults.append(fault_of(path, error))
         if len(self.faults) <= MAX_NAMED:
             self._say(f"{self.faults[-1]}: left out")
 
     def report_notes(self, path: str | Path, notes: Iterable[Note]) -> None:
-        """Report faults of a file that is used nevertheless, of MAX_NAMED files at most."""
+        """Report faults in a file that is used in spite of them. At most MAX_NAMED files are reported."""
         found = list(notes)
         self._noted += bool(found)
         if self._noted <= MAX_NAMED:
             report_notes(self._say, path, found)
 
     def report(self, files: int) -> None:
-        """Report how many files and games of `files` files were omitted."""
+        """Report the number of omitted files and games, out of `files` files."""
         if self.faults:
             self._say(f"{len(self.faults)} left out, of {files} files")
         if self._noted > MAX_NAMED:
@@ -102,9 +102,9 @@ class LeftOut:
 
 
 def refuse_special(path: str | Path, mode: int | None = None) -> None:
-    """Raise OSError with the reason in `strerror` if a path is no regular file: a device or a pipe may never end.
+    """Raise OSError if a path is not a regular file, since reading a device or a pipe may never end.
 
-    `mode` is the file's `st_mode` if the file is open.
+    The reason is in `strerror`. `mode` is the file's `st_mode` if the file is open.
     """
     mode = os.stat(path).st_mode if mode is None else mode
     if not stat.S_ISREG(mode):
@@ -142,7 +142,7 @@ class Score:
 
 
 def record_score(winrate: float, mate: int | None, scale: float) -> int:
-    """Return the score for the side to move, in centipawns, as records store it: mates and winrates as one number.
+    """Return one number for a winrate or a mate, as records store it: centipawns for the side to move.
 
     The centipawns are those of USI, but at most MATE_SCORE / 2, so that they are never taken for a mate. `mate` is the
     number of plies to a mate, negative if the side to move is mated. `scale` is the number of centipawns of a logit.
@@ -153,7 +153,7 @@ def record_score(winrate: float, mate: int | None, scale: float) -> int:
 
 
 def usi_centipawns(winrate: float, scale: float) -> int:
-    """Return the centipawns of a winrate in [0, 1] for USI, at most MAX_USI_CENTIPAWNS. USI writes mates otherwise."""
+    """Return a winrate in [0, 1] as centipawns for USI, at most MAX_USI_CENTIPAWNS. Mates have another form in USI."""
     if winrate <= 0.0 or winrate >= 1.0:
         return MAX_USI_CENTIPAWNS if winrate >= 1.0 else -MAX_USI_CENTIPAWNS
     score = scale * math.log(winrate / (1.0 - winrate))

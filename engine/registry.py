@@ -19,7 +19,7 @@ GAMES: dict[str, Game[Any, Any]] = {game.name: game for game in (GO, SHOGI)}
 
 
 def find_encoder(name: str) -> SparseEncoder | None:
-    """Return the sparse encoder of a feature set, or None if it has none."""
+    """Return the encoder that turns boards into a feature set for sparse networks, or None if no game has this set."""
     from yomi.nets.metadata import feature_set
 
     return GAMES[feature_set(name).game].encoder(name)

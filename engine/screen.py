@@ -1,4 +1,4 @@
-"""The user's terminal: whether a game is drawn in place and in color, the styles of a board, and the width of texts.
+"""The user's terminal: whether boards are redrawn in place and in color, their styles, and the width of texts.
 
 A board has a background of its own, so that stones and pieces are readable on dark and on light terminals.
 """
@@ -19,7 +19,7 @@ NOT_LAST = "（「『("
 
 
 def is_interactive() -> bool:
-    """Whether a person types and reads here, at a terminal that can move its cursor."""
+    """Return whether a person uses this process at a terminal that can move its cursor."""
     return sys.stdin.isatty() and sys.stdout.isatty() and enable_sequences()
 
 
@@ -28,7 +28,7 @@ def has_colors() -> bool:
 
 
 def column(number: int) -> str:
-    """Return the sequence that moves the cursor to a column of its line, from 1."""
+    """Return the escape sequence that moves the cursor to a column (from 1) of its line."""
     return f"\x1b[{number}G"
 
 
@@ -36,7 +36,7 @@ def column(number: int) -> str:
 
 
 def width(text: str) -> int:
-    """Return the columns that a text takes in a terminal."""
+    """Return the number of terminal columns that a text takes."""
     return len(text) if text.isascii() else sum(1 + _is_wide(letter) for letter in text)
 
 
@@ -49,7 +49,7 @@ def rjust(text: str, columns: int) -> str:
 
 
 def wrap(text: str, columns: int) -> list[str]:
-    """Return the lines of a paragraph. Lines break at blanks and beside wide characters."""
+    """Break a paragraph into lines of at most `columns` columns, at blanks and beside wide characters."""
     lines, line = [], ""
     for piece in _pieces(" ".join(text.split())):
         if line and width(line) + width(piece.rstrip()) > columns:
@@ -60,7 +60,7 @@ def wrap(text: str, columns: int) -> list[str]:
 
 
 def _pieces(text: str) -> list[str]:
-    """Return the parts of a line between which it may break."""
+    """Split a line into parts. A line break is allowed between two parts."""
     pieces: list[str] = []
     for letter in text:
         before = pieces[-1][-1] if pieces else ""

@@ -1,4 +1,4 @@
-"""Games of the engine against itself, and their records: the work of `yomi selfplay`."""
+"""Games of the engine against itself, and their records. `yomi selfplay` runs them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SelfplaySettings:
 
 
 class RowsError(LineError):
-    """Positions cannot be added to a data set."""
+    """The positions of the games cannot be added to a data set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Files:
         self._numbers = itertools.count(1)
 
     def write(self, files: dict[str, bytes]) -> None:
-        """Write the records of a game under the next free number. Rows of all games are appended to one file."""
+        """Write the files of a game's record under the next free number. Rows of all games go into one file."""
         number = next(n for n in self._numbers if not any(self._path(n, suffix).exists() for suffix in files))
         for suffix, data in files.items():
             if suffix in self._row_bytes:
@@ -68,14 +68,14 @@ class Files:
 
 
 def _append(path: Path, data: bytes, row_bytes: int) -> None:
-    """Append rows. Part of a row at the end of the file, left by a full disk or a kill, is removed."""
+    """Append rows to a file. First remove an incomplete row at its end, which a full disk or a kill may have left."""
     with naming(path), path.open("ab", buffering=0) as file:
         file.truncate(file.tell() // row_bytes * row_bytes)
         append_whole(file, data)
 
 
 class Series(Generic[G]):
-    """Games of a player against itself, one after the other: rows go to the collection, records to the files."""
+    """Games of a player against itself, one after the other. Rows and records of each game are written to files."""
 
     def __init__(
         self,
@@ -114,13 +114,15 @@ class Series(Generic[G]):
 
 
 def open_series(game: Game[G, Any], settings: SelfplaySettings, own: object, options: Options, say: Say) -> Series[G]:
-    """Load the player of a series, and make its folders. The caller plays `settings.games` games and closes it.
+    """Load the player of a series, and make its folders.
+
+    The caller plays `settings.games` games and then closes the series.
 
     Args:
         game: Go, shogi or another game.
-        settings: of the series.
-        own: the settings of the game for this command.
-        options: of the engine.
+        settings: settings of the series.
+        own: the game's settings for this command.
+        options: options of the engine.
         say: receives lines of progress.
 
     Raises:

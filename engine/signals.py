@@ -33,7 +33,7 @@ def ended_by_a_signal() -> Iterator[None]:
 
 @contextlib.contextmanager
 def stopped_by_a_signal(report: Callable[[], None]) -> Iterator[Callable[[], int]]:
-    """Note the first Ctrl-C, SIGTERM or SIGHUP instead of ending the block, for work that stops at certain points.
+    """Let the block continue after the first Ctrl-C, SIGTERM or SIGHUP, for work that can stop at certain points only.
 
     `report` is called when the signal comes. Yields a function that returns the signal's number, or 0 before it came.
     The second signal ends the block at once.

@@ -53,7 +53,7 @@ LEAVING = ("quit", "exit", "q")
 
 
 def command_of(line: str) -> tuple[str, str]:
-    """Return the command in a line, or its first word in lower case, and the rest of the line."""
+    """Split a line of the user into the command and the rest. An unknown first word is returned in lower case."""
     word, *rest = line.split(maxsplit=1) or [""]
     word = unicodedata.normalize("NFKC", word).lower()  # ｕｎｄｏ, as input methods write it
     return WORDS.get(word, word), "".join(rest)
@@ -74,14 +74,14 @@ def _printable(text: object) -> str:
 
 
 class TerminalGame(abc.ABC, Generic[G]):
-    """A game and its engine. Wrong input of the user raises ValueError with one line."""
+    """A game and its engine. Wrong input of the user raises ValueError, whose message is one line."""
 
     commands: str  # the game's own commands, one a line
     for_advice: Mapping[str, Value] = {}  # options of all searches for hints and scores
     has_points = False  # whether the game is won by points
 
     def __init__(self, player: Player[G], game: G, advice: Mapping[str, Value] | None = None) -> None:
-        """`advice` are the options for hints and scores that differ from the player's."""
+        """Show `game`. `advice` overrides options of the player in searches for hints and scores."""
         self.player = player
         self.game = game
         self._advice = advice or {}
@@ -89,30 +89,30 @@ class TerminalGame(abc.ABC, Generic[G]):
     @property
     @abc.abstractmethod
     def prompt(self) -> str:
-        """The side to move, in a word or two."""
+        """The side to move in one or two words, for the prompt."""
 
     def board(self) -> str:
         return str(self.game)
 
     @abc.abstractmethod
     def ended(self) -> str | None:
-        """Return the result if the game is over by its rules."""
+        """Return the result if the game is over by its rules, otherwise None."""
 
     @abc.abstractmethod
     def play(self, text: str) -> None: ...
 
     def undo(self) -> bool:
-        """Take back the last move, and return whether there are more."""
+        """Take back the last move, and return whether there are more moves."""
         self.game.undo()
         return bool(self.game.moves)
 
     @abc.abstractmethod
     def obey(self, decision: Decision) -> TurnResult:
-        """Play the engine's decision, or end the game."""
+        """Apply the engine's decision: play its move, or end the game."""
 
     @abc.abstractmethod
     def hint(self) -> list[str]:
-        """Return the engine's best moves, a line each."""
+        """Return the engine's best moves as lines of text."""
 
     @abc.abstractmethod
     def score(self) -> str: ...
@@ -122,10 +122,9 @@ class TerminalGame(abc.ABC, Generic[G]):
 
     @abc.abstractmethod
     def winner(self, result: str) -> int | None:
-        """Return the color that has won the game with this result, or None."""
+        """Return the color that has won a game with this result, or None if neither has."""
 
     def in_words(self, result: str) -> str:
-        """Return a result as a sentence."""
         return result
 
     @abc.abstractmethod
@@ -133,7 +132,7 @@ class TerminalGame(abc.ABC, Generic[G]):
         """Return the name of the last move."""
 
     def command(self, word: str, rest: str) -> TurnResult | None:
-        """Obey a command of this game, or return None if it is unknown."""
+        """Run a command that only this game has. Return None if it is unknown."""
         return None
 
     @abc.abstractmethod
@@ -147,9 +146,11 @@ class TerminalGame(abc.ABC, Generic[G]):
         allow: Collection[int] | None = None,
         **changes: Value,
     ) -> Decision:
-        """Search a position (None: the current one) for a hint, a score or a warning, with changed options.
+        """Search a position (None: the current one) for a hint, a score or a warning. `changes` are options of this
+        search.
 
-        With options of advice the tree is dropped afterwards, so that a level does not profit from the search.
+        If there are options for advice, the tree is dropped afterwards, so that a level does not profit from the
+        search.
         """
         limits = {} if seconds is None else {"visits": None, "playouts": None, "seconds": seconds}
         options = self.player.options.with_values({**self._advice, **self.for_advice, **limits, **changes})
@@ -161,9 +162,9 @@ class TerminalGame(abc.ABC, Generic[G]):
                 self.player.clear()
 
     def loss_of_last_move(self) -> tuple[float, float | None]:
-        """Return the mover's loss of winrate against the best move, and of points in games that are won by points.
+        """Return how much winrate, and points if the game has them, the last move lost against the best move.
 
-        The position before the move is searched, and the move itself if that search has hardly visited it.
+        The position before the move is searched. The move itself is searched, too, if it got few visits there.
         """
         move = self.game.moves[-1][1]
         before = self.game.copy()
@@ -179,7 +180,7 @@ class TerminalGame(abc.ABC, Generic[G]):
 
 @dataclass(eq=False)
 class Terminal:
-    """One game. `read` returns the user's line (EOFError at the end), `write` shows text."""
+    """One game in the terminal. `read` returns a line of the user (EOFError at the end); `write` shows text."""
 
     game: TerminalGame[Any]
     human: int | None  # the user's color; None: watch
@@ -202,7 +203,7 @@ class Terminal:
         self.write(_printable(text))
 
     def _show(self, text: str = "", *, board: bool = True) -> None:
-        """Show the board and a text below it. In place the board is always drawn."""
+        """Show the board, unless `board` is off, and a text below it. In place the board is always drawn."""
         if self.in_place:
             self.write(f"{CLEAR}{self.game.board()}")
         elif board:
@@ -211,7 +212,7 @@ class Terminal:
             self.write(text)
 
     def run(self) -> None:
-        """Play until the end of the game or of the input. Save the game after every move, and always at the end."""
+        """Play until the game or the input ends. The game is saved after every move, and always at the end."""
         try:
             self._play()
             self._save_at_last()
@@ -252,7 +253,7 @@ class Terminal:
             return None
 
     def _ask(self) -> bool:
-        """Handle one line of the user, and return False to leave."""
+        """Handle one line of the user. Return False if the user wants to leave."""
         line = self._line(f"{self.game.prompt}> ")
         if line is None or command_of(line)[0] in LEAVING:
             return False
@@ -287,7 +288,7 @@ class Terminal:
             self._show(_printable(error), board=False)
 
     def _other(self, word: str, rest: str, line: str) -> None:
-        """Obey a command of the game, or play a move."""
+        """Run a command of this game; if there is no such command, play the line as a move."""
         obeyed = self.game.command(word, rest)
         if obeyed is not None:
             self._show(obeyed.text, board=False)
@@ -308,7 +309,7 @@ class Terminal:
             self._show()
 
     def _takes_back(self) -> bool:
-        """Whether the last move is a blunder that the user takes back."""
+        """If the last move is a blunder, ask the user; return whether it is taken back."""
         loss, lost_points = self.game.loss_of_last_move()
         if not is_worth_warning(loss, lost_points):
             return False
@@ -354,11 +355,11 @@ class Terminal:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the game is saved, if it was to be saved."""
+        """Whether the game has been saved, or did not have to be."""
         return self.save_to is None or self._is_saved
 
     def _keep(self) -> None:
-        """Save the game, because the process may be killed. A fault is reported once."""
+        """Save the game now, because the process may be killed later. An error is reported once."""
         if self.save_to is None or self._is_saved:
             return
         try:
@@ -369,7 +370,7 @@ class Terminal:
                 self._tell(tr("the game is not saved yet: {error}", error=error))
 
     def _save_at_last(self) -> None:
-        """Save the game in the last named file, and remove the draft if it is another file."""
+        """Save the game in the file that was named last, and remove the draft if that is another file."""
         if self.save_to is None:
             return
         if not self._is_saved:

@@ -30,7 +30,6 @@ BoardSize: TypeAlias = int | tuple[int, int]  # N for an N×N board, (columns, r
 
 
 def sides(size: BoardSize) -> tuple[int, int]:
-    """Return columns and rows."""
     return (size, size) if isinstance(size, int) else size
 
 

@@ -50,7 +50,6 @@ def first_difference(name: str, old: object, new: object) -> tuple[str, object, 
 
 
 def csv_lines(rows: Iterable[Iterable[str]]) -> str:
-    """Return rows as the lines of a CSV file."""
     stream = io.StringIO(newline="")
     csv.writer(stream).writerows(rows)
     return stream.getvalue()

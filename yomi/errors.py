@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-# Characters that are kept of a longer text: its beginning names the file, its end what was expected.
+# Characters to keep of a longer text. Its beginning names the file, and its end the expected value.
 _HEAD, _TAIL = 700, 400
 
 # Characters that change the direction of the following text.
@@ -12,11 +12,11 @@ _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\
 
 
 class Error(Exception):
-    """Base class of yomi's errors. The message says what was found, what was expected and what to do."""
+    """Base class of yomi's errors. The message contains the fault, the expected value and a way out."""
 
 
 class ClosedError(Error):
-    """A closed engine was used."""
+    """An engine was used after `close`."""
 
 
 class IllegalMove(Error, ValueError):  # noqa: N818  (the name that players and GTP use)
@@ -41,14 +41,14 @@ def fault_of(file: object, error: object) -> str:
 
 
 def is_control(character: str) -> bool:
-    """Whether a terminal may interpret a character: a control, a line separator, or a change of direction."""
+    """Return whether a terminal may interpret a character: a control, a line separator, or a change of direction."""
     if " " <= character <= "~":
         return False
     return character in _DIRECTIONS or unicodedata.category(character) in ("Cc", "Zl", "Zp")
 
 
 def one_line(text: str) -> str:
-    """Return `text` with control characters escaped and without the middle of a very long text."""
+    """Return `text` on one line: control characters are escaped, and a very long text loses its middle."""
     if len(text) > _HEAD + _TAIL + 50:
         text = f"{text[:_HEAD]} ... ({len(text)} characters) ... {text[-_TAIL:]}"
     return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))

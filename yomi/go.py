@@ -135,15 +135,15 @@ class Game(Position[GoGame]):
         return Result(BLACK if lead > 0 else WHITE if lead < 0 else DRAW, score_text(lead))
 
     def lead(self, dead: Iterable[str] = ()) -> float:
-        """Return Black's points minus White's on the board as it is, komi included, without the `dead` stones."""
+        """Return Black's points minus White's on the current board, with komi and without the `dead` stones."""
         return final_score(self._raw, self._points("dead", dead))
 
     def move_index(self, move: str) -> int:
-        """Return the place of a move in a policy: row * width + column, or width * height for a pass."""
+        """Return the index of a move in a policy: row * width + column, or width * height for a pass."""
         return self._raw.board.index(self._parse(move))
 
     def move_at(self, index: int) -> str:
-        """Return the move at a place of a policy."""
+        """Return the move with an index in a policy."""
         board, index = self._raw.board, place_of(index)
         if not 0 <= index <= board.area:
             raise IllegalMove(f"move {index} found, expected 0 to {board.area}")
@@ -156,7 +156,7 @@ class Game(Position[GoGame]):
             raise IllegalMove(str(error)) from None
 
     def _points(self, name: str, moves: Iterable[str]) -> list[int]:
-        """Return the points of an argument that is a list of stones."""
+        """Return an argument that lists stones as points. `name` is the argument's name for the error message."""
         return [self._parse(move) for move in arguments.items(name, moves, 'a list of points such as ["D4"]')]
 
     def _text(self, code: int) -> str:
@@ -222,7 +222,7 @@ class Game(Position[GoGame]):
         )
 
     def _marks(self, name: str, marks: Any) -> Iterator[tuple[tuple[int, int], Any]]:
-        """Yield (column, row) and the mark of each move of a mapping."""
+        """Yield (column, row) and the mark of each move in an argument such as `labels`."""
         if not isinstance(marks, Mapping | None):
             raise arguments.wrong(name, marks, 'a mapping such as {"D4": ...}')
         for move, mark in (marks or {}).items():
@@ -240,7 +240,7 @@ class Game(Position[GoGame]):
 
 
 class Record(FileRecord[GameRecord]):
-    """A game of a file: its moves and what the file reports about it."""
+    """A game from a file: its moves, and the players, result and date that the file contains."""
 
     @property
     def result(self) -> str:
@@ -249,15 +249,15 @@ class Record(FileRecord[GameRecord]):
 
     @property
     def date(self) -> str:
-        """The date as the record has it, in SGF usually YYYY-MM-DD; empty if there is none."""
+        """The date as written in the record, in SGF usually YYYY-MM-DD; empty if there is none."""
         return self._raw.date
 
     def game(self, moves: int | None = None, *, rules: str | None = None) -> Game:
-        """Return the game after some moves of the main line; None for all.
+        """Return the game after a number of moves of the main line.
 
         Args:
-            moves: how many.
-            rules: the rules of a record that names none; None to guess them, which `notes` report.
+            moves: number of moves; None for all.
+            rules: rules for a record that names none. None guesses them, and adds a note to `notes`.
 
         Raises:
             Error: a move or the set-up cannot be played.
@@ -266,7 +266,7 @@ class Record(FileRecord[GameRecord]):
         return Game._of(self._raw.game(number, rules=_default(rules)))
 
     def positions(self, *, rules: str | None = None) -> list[Game]:
-        """Return the game before each move of the main line, and at its end: independent copies."""
+        """Return copies of the game before each move of the main line, and at its end."""
         return [Game._of(game.copy()) for game in self._raw.replay(rules=_default(rules))]
 
     @property

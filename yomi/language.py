@@ -34,12 +34,12 @@ def tr(text: str, /, **values: object) -> str:
 
 
 def counted(one: str, many: str, n: int, /, **values: object) -> str:
-    """Return `one` if n is 1, otherwise `many`, in the user's language. `{n}` is the number with separators."""
+    """Return the text `one` if n is 1, otherwise `many`, in the user's language. `{n}` is n with separators."""
     return tr(one if n == 1 or is_japanese() else many, n=f"{n:,}", **values)
 
 
 def translated_line(line: str) -> str:
-    """Return a heading, or an example whose remark is translated."""
+    """Translate a line of help: a heading, or the remark after an example."""
     if not is_japanese():
         return line
     import re  # not above: an English start does without it
@@ -53,14 +53,14 @@ def is_japanese() -> bool:
 
 
 def choose(language: str) -> None:
-    """Use a language from now on. For Japanese the catalogue of translations is read."""
+    """Set the language of this process. For Japanese, read the catalogue of translations."""
     global _texts
     _texts = read_catalogue() if language == JAPANESE else None
 
 
 @contextlib.contextmanager
 def within(language: str) -> Iterator[None]:
-    """Use a language inside the `with` block, in this thread or asyncio task only."""
+    """Set the language inside the `with` block, for this thread or asyncio task only."""
     token = _own.set(read_catalogue() if language == JAPANESE else None)
     try:
         yield
@@ -69,7 +69,7 @@ def within(language: str) -> Iterator[None]:
 
 
 def wanted() -> str:
-    """Return the user's language, set by YOMI_LANGUAGE or, if the terminal can show Japanese, by the locale."""
+    """Return the user's language: YOMI_LANGUAGE, otherwise that of the locale if the terminal can show Japanese."""
     named = os.environ.get(VARIABLE, "")
     if named:
         return JAPANESE if named.lower().startswith(JAPANESE) else ENGLISH
@@ -78,7 +78,7 @@ def wanted() -> str:
 
 
 def encodes(text: str) -> bool:
-    """Whether stdout can write a text."""
+    """Return whether stdout can encode a text."""
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
@@ -88,7 +88,7 @@ def encodes(text: str) -> bool:
 
 @functools.cache
 def read_catalogue() -> dict[str, str]:
-    """Return the Japanese texts by their English ones."""
+    """Return a dictionary from English texts to their Japanese translations."""
     with open(os.path.join(os.path.dirname(__file__), "locale", "ja.po"), encoding="utf-8") as file:
         lines = file.read().split("\n")
     found: dict[str, str] = {}

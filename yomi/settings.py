@@ -51,7 +51,7 @@ class OptionError(LineError, ValueError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a question with up to three known words that are spelled like `word` or contain it; otherwise ""."""
+    """Return a question with up to three known words that resemble or contain `word`, or "" if there are none."""
     import difflib  # not above: it would add a millisecond to every start
 
     key, words = word.lower(), {name.lower(): name for name in known}
@@ -67,12 +67,12 @@ class Usi:
     __slots__ = ("choices", "names", "scale")
 
     def __init__(self, *names: str, scale: float = 1, choices: tuple[str, ...] = ()) -> None:
-        """Describe the option of USI.
+        """Describe a setting as an option of USI.
 
         Args:
             names: The name that is sent, then further names that are accepted.
-            scale: USI's number divided by the value: 1000 for seconds that USI has in milliseconds.
-            choices: USI's names of the choices, in the order of the row's own.
+            scale: factor from the value to USI's number: 1000 for seconds that USI has in milliseconds.
+            choices: USI's names of the choices, in the order of the setting's own.
         """
         self.names, self.scale, self.choices = names, scale, choices
 
@@ -177,7 +177,7 @@ class Setting:
         return self.check(word)
 
     def load(self, value: object) -> Any:
-        """Return a value from a TOML file or from Python in the type of the setting, with the errors of `check`."""
+        """Return a value from a TOML file or from Python in the setting's type. Errors: see `check`."""
         if isinstance(value, str):
             if self.optional and value.lower() == "none" and "none" not in self.choices:
                 return None
@@ -186,7 +186,7 @@ class Setting:
         return self.check(value)
 
     def check(self, value: object) -> Any:
-        """Return `value` in the type of the setting: an integer becomes a float if it must be one, for example.
+        """Convert `value` to the setting's type, such as an integer to a float.
 
         Raises:
             OptionError: the value is of the wrong type or out of range.
@@ -236,7 +236,7 @@ class Setting:
         return OptionError(f"{self.key}: {text}")
 
     def parse_usi(self, text: str) -> Value:
-        """Read a value from USI's `setoption`, with the errors of `parse`."""
+        """Read a value from USI's `setoption`. Errors: see `parse`."""
         usi = self.usi
         assert usi is not None
         word = text.strip()
@@ -278,7 +278,7 @@ class Setting:
         return str(NO_NUMBER if value is None else self._scaled(float(value)))
 
     def usi_limits(self) -> tuple[int, int]:
-        """Return the least and the greatest number that USI shows for an option of numbers."""
+        """Return the minimum and the maximum of a numeric option, as USI shows them."""
         assert self.low is not None
         assert self.high is not None
         low = self._scaled(self.low)
@@ -338,7 +338,7 @@ def format_memory(count: int) -> str:
 
 
 def option(default: Any, text: str, group: str = "", *, kind: str = "", **others: Any) -> Any:
-    """Describe a field of settings. `others` are fields of `Setting`; an empty kind is that of the field's type."""
+    """Define a dataclass field that is a setting. `others`: fields of `Setting`. No kind: that of the field's type."""
 
     def row(name: str, annotation: str) -> Setting:
         type_name, _, rest = annotation.partition(" | ")
@@ -362,7 +362,7 @@ flag = option  # the field's type makes it a flag
 
 @functools.cache
 def rows_of(kind: type) -> dict[str, Setting]:
-    """Return the settings of a dataclass by name. Fields that are no settings are left out."""
+    """Return the settings of a dataclass by name. Other fields are omitted."""
     fields = (field for field in dataclasses.fields(kind) if "setting" in field.metadata)
     return {row.name: row.metadata["setting"](row.name, str(row.type)) for row in fields}
 
@@ -393,7 +393,7 @@ def load_settings(kind: type, values: Mapping[str, Any], place: str = "") -> dic
 
 
 def make_settings(kind: type[T], values: Mapping[str, Any], place: str = "") -> T:
-    """Return a dataclass of settings from checked values, as `load_settings` does. Required values must exist."""
+    """Return a dataclass of settings with the checked values; see `load_settings`. Required values must be present."""
     found = load_settings(kind, values, place)
     for row in rows_of(cast(Any, kind)).values():
         if row.default is MISSING and row.name not in found:

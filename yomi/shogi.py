@@ -71,11 +71,11 @@ class Game(Position[ShogiGame]):
         return None if outcome is None else Result(outcome.winner, describe(outcome))
 
     def move_index(self, move: str) -> int:
-        """Return the place of a move in a policy."""
+        """Return the index of a move in a policy."""
         return self._index(self._parse(move))
 
     def move_at(self, index: int) -> str:
-        """Return the legal move at a place of a policy."""
+        """Return the legal move with an index in a policy."""
         index = place_of(index)
         for code in self._raw.legal_moves():
             if self._index(code) == index:
@@ -143,7 +143,7 @@ class Game(Position[ShogiGame]):
 
 
 def relabelled(games: Sequence[ShogiGame], policy: NDArray[np.float32], form: int) -> NDArray[np.float32]:
-    """Return policies whose labels are those of a network's form with dlshogi's labels, which `Game` has."""
+    """Convert policies from the labels of a network's form to dlshogi's labels, which `Game` uses."""
     found = np.zeros((len(games), LABELS), np.float32)
     for row, game in enumerate(games):
         record = game.position.copy()
@@ -154,7 +154,7 @@ def relabelled(games: Sequence[ShogiGame], policy: NDArray[np.float32], form: in
 
 
 class Record(FileRecord[GameRecord]):
-    """A game of a file: its moves and what the file reports about it."""
+    """A game from a file: its moves, and the players, ending and headers that the file contains."""
 
     @property
     def ending(self) -> str:
@@ -177,15 +177,15 @@ class Record(FileRecord[GameRecord]):
         return [format_usi(move.move) for move in self._raw.moves]
 
     def game(self, moves: int | None = None) -> Game:
-        """Return the game after some moves; None for all.
+        """Return the game after the first `moves` moves; None for all.
 
         Raises:
-            Error: a move that the rules forbid.
+            Error: the rules forbid a move.
         """
         return Game._of(self._raw.game(None if moves is None else arguments.whole("moves", moves, 0)))
 
     def positions(self) -> list[Game]:
-        """Return the game before each move, and at its end: independent copies."""
+        """Return copies of the game before each move, and at its end."""
         game = self._raw.game(0)
         found = [Game._of(game.copy())]
         for move in self._raw.moves:
@@ -204,7 +204,7 @@ def read(path: str | PathLike[str]) -> list[Record]:
 
 
 def parse(text: str | bytes) -> list[Record]:
-    """Read the games of a text in one of these forms.
+    """Read the games of a text: CSA, KIF, KI2, JKF or lines of USI.
 
     Raises:
         Error: the text cannot be read.

@@ -61,7 +61,7 @@ def lock_file(descriptor: int, *, wait: bool) -> bool:
 
 
 def patiently(action: Callable[[], Any]) -> Any:
-    """Return the result of an action on files. On Windows, try again while another process has a file open.
+    """Run an action on files and return its result. On Windows, repeat it while another process has a file open.
 
     Raises:
         OSError: the action failed, on Windows for REPLACING_SECONDS.
@@ -79,7 +79,7 @@ def patiently(action: Callable[[], Any]) -> Any:
 
 
 def replace(source: str | Path, target: str | Path) -> None:
-    """Rename a file or folder, in place of a file of that name; see `patiently`. Raises OSError."""
+    """Rename a file or folder, and replace an existing one. Errors: see `patiently`."""
     patiently(lambda: os.replace(source, target))
 
 
@@ -110,14 +110,14 @@ if sys.platform == "win32":
 
 
 class Family:
-    """A process started with OWN_GROUP, and its children."""
+    """A process that was started with OWN_GROUP, together with its children."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self._job = _new_job(process) if IS_WINDOWS else None
 
     def kill(self) -> None:
-        """Kill the process, which must not have been waited for, and its children. Call it once."""
+        """Kill the process and its children. Call it once, and before the process has been waited for."""
         if sys.platform == "win32":
             self._process.kill()
             _kernel32().CloseHandle(self._job)  # kills all processes of the job
@@ -149,7 +149,7 @@ _STDOUT, _SEQUENCES = -11, 0x4
 
 
 def _new_job(process: subprocess.Popen[bytes]) -> Any:
-    """Return a handle of a new job with the process. Its later children join the job. Closing the handle kills all."""
+    """Return the handle of a new job of Windows with the process and its later children. Closing it kills all."""
     import ctypes
 
     library = _kernel32()
@@ -161,7 +161,7 @@ def _new_job(process: subprocess.Popen[bytes]) -> Any:
 
 
 def enable_sequences() -> bool:
-    """Make the console of Windows obey escape sequences, and return whether it does. Others do if TERM says so."""
+    """Return whether the terminal obeys escape sequences. On Windows, switch them on first."""
     if not IS_WINDOWS:
         return os.environ.get("TERM", "dumb") != "dumb"
     import ctypes

@@ -1,4 +1,4 @@
-"""Time left, for people: when an estimate may be shown, and its text."""
+"""Estimates of the time left, for people: whether to show an estimate, and its text."""
 
 from yomi.language import tr
 
@@ -7,7 +7,7 @@ SECONDS_BETWEEN_UPDATES = 2.0
 
 
 class TimeLeft:
-    """Reports of an estimate that people can rely on: after one that is longer than the last, none is longer again."""
+    """Estimates that people can rely on: an estimate that has grown twice in a row is not reported."""
 
     def __init__(self) -> None:
         self._last = float("inf")
@@ -36,7 +36,7 @@ class TimeLeft:
 
 
 def duration(seconds: float) -> str:
-    """Return a time with no more digits than an estimate has: 40 s, 2 min, 1.5 h."""
+    """Return a time as text, with no more digits than an estimate deserves: 40 s, 2 min, 1.5 h."""
     if seconds < 60:
         return tr("{n} s", n=max(1, round(seconds)))
     if seconds < 5400:

@@ -160,7 +160,6 @@ class Run:
 
 
 def without_task(words: Sequence[str]) -> list[str]:
-    """Return a command line without --task."""
     kept: list[str] = []
     for index, word in enumerate(words):
         is_value = index > 0 and words[index - 1] == FLAG

@@ -67,7 +67,6 @@ class ShardMaker:
         """Use the node's copies of the networks."""
 
     def columns(self, payload: Any, threads: int) -> Columns:
-        """Return the columns of a shard."""
         raise NotImplementedError
 
     def close(self) -> None:

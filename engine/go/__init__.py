@@ -1,1 +1,1 @@
-"""Go, as the shared parts of the engine see it."""
+"""The game of Go: everything that the engine needs for Go alone."""

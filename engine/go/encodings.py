@@ -125,12 +125,12 @@ def _decode(data: bytes, declared: str | None) -> tuple[str, list[Note]]:
 
 
 def _strict(data: bytes, codec: str) -> str:
-    """Decode bytes strictly. A character cut off by the end of the data is dropped."""
+    """Decode bytes, or raise UnicodeDecodeError. A character that the end of the data cuts off is dropped."""
     return codecs.getincrementaldecoder(codec)().decode(data)
 
 
 def _plausibility(data: bytes, codec: str) -> float:
-    """Return a score for the bytes as text in an encoding, summed over characters; -inf if impossible."""
+    """Return how plausible the bytes are as text in an encoding: a sum over characters; -inf if impossible."""
     try:
         text = data.decode(codec, "replace") if codec in ("utf-8", "cp1252") else _strict(data, codec)
     except UnicodeDecodeError:
@@ -167,7 +167,7 @@ def _weight(character: str, codec: str) -> float:
 
 
 def _replaced(data: bytes, codec: str) -> tuple[str, list[Note]]:
-    """Decode bytes; invalid bytes are replaced."""
+    """Decode bytes. Invalid bytes become U+FFFD, with a note."""
     try:
         return data.decode(codec), []
     except UnicodeDecodeError:

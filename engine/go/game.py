@@ -46,7 +46,7 @@ TAXES = {"NONE": native.TAX_NONE, "SEKI": native.TAX_SEKI, "ALL": native.TAX_ALL
 
 
 class GoGame:
-    """An initial position and the moves since.
+    """An initial position and the moves played since.
 
     All attributes are read-only. `position` (POSITION_DTYPE) and `history` (uint64[MAX_HISTORY]) change in place.
     """
@@ -64,7 +64,7 @@ class GoGame:
     history: "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 
     def __init__(self, board: Board = STANDARD, rules: Rules = PRESETS["chinese"], komi: float | None = None) -> None:
-        """Start on an empty board. The default komi is that of the rules.
+        """Start on an empty board. Without `komi` the komi is that of the rules.
 
         Raises:
             SetupError: a board that is not from 2x2 to 19x19; an impossible komi.
@@ -129,11 +129,11 @@ class GoGame:
     # -- playing -------------------------------------------------------------------------------------------------
 
     def is_legal(self, color: int, move: int) -> bool:
-        """Whether `color` may play `move` now, even if it is the other side's turn. Passing is always legal."""
+        """Return whether `color` may play `move` now, even if it is the other side's turn. Passing is always legal."""
         return self.why_illegal(color, move) is None
 
     def why_illegal(self, color: int, move: int, *, strict: bool = True) -> str | None:
-        """Return a short reason why `color` may not play `move` now, or None. See `play`."""
+        """Return a short reason why `color` may not play `move` now; None if it is legal. For `strict` see `play`."""
         if self.is_full:
             return tr("the game is too long")
         if move == PASS:
@@ -198,7 +198,7 @@ class GoGame:
         self.play(self.side_to_move, move)
 
     def imitate(self, profile: HumanProfile | None) -> None:
-        """Let human-SL networks imitate these players. Meant for copies that are searched, as `hide_history`."""
+        """Set the players that human-SL networks imitate. Use this on copies for a search, like `hide_history`."""
         self.human_profile = profile
         pos = self.position
         pos["human_source"] = 0 if profile is None else profile.source
@@ -206,17 +206,17 @@ class GoGame:
             pos["human_rank"], pos["human_date"] = (profile.black_rank, profile.white_rank), profile.days
 
     def expect_advantage(self, doublings: float) -> None:
-        """Let networks assume that Black has 2 ** doublings times White's playouts. Meant for searched copies."""
+        """Make networks assume that Black has 2 ** doublings times White's playouts. Use it on copies for a search."""
         self.doubling_advantage = self.position["doubling_advantage"] = doublings
 
     def turn_to(self, color: int) -> None:
-        """Set the side to move, without recording a move. After `undo` the color is lost; `play` needs no call."""
+        """Set the side to move without recording a move. `undo` forgets the color; `play` needs no call of this."""
         kernels.turn_to(self.position, color)
 
     def hide_history(self) -> None:
         """Hide the moves so far and the ladders of earlier boards from the network (KataGo's ignorePreRootHistory).
 
-        Ko, superko and passes still use the whole history. Meant for copies that are searched: undo and changes of the
+        Ko, superko and passes still use the whole history. Use this on copies for a search: undo and changes of the
         position make the moves visible again.
         """
         self.position["recent_valid"] = 0
@@ -232,7 +232,7 @@ class GoGame:
 
     @property
     def is_full(self) -> bool:
-        """Whether the history is full. The search ends games at the same length."""
+        """Whether the history is full. The search ends games at this length, too."""
         return int(self.position["history_length"]) + 1 >= kernels.MAX_HISTORY
 
     @property
@@ -261,7 +261,7 @@ class GoGame:
         self._set_initial(list(stones), side, (0, 0), 0)
 
     def edit(self, changes: Iterable[tuple[int, int]], side: int | None = None) -> None:
-        """Change stones on the current board, which becomes the initial position (SGF's AB, AW, AE and PL).
+        """Change stones on the current board. The result is the new initial position (SGF's AB, AW, AE and PL).
 
         Prisoners stay, and so does White's handicap compensation once White has played a stone.
 
@@ -308,7 +308,7 @@ class GoGame:
 
     @property
     def _handicap_stones(self) -> int:
-        """Stones that count as handicap. An edit in mid-game keeps the earlier count."""
+        """Number of handicap stones. An edit in mid-game keeps the earlier number."""
         return handicap_stones(self.setup, self.moves) if self._kept_handicap is None else self._kept_handicap
 
     def _apply(self, color: int, move: int) -> None:
@@ -396,12 +396,12 @@ def _checked_komi(komi: float) -> float:
 
 
 def new_game(options: Options) -> GoGame:
-    """Return an empty board for the options. Raises RulesError or SetupError."""
+    """Return an empty board with the options' size, rules and komi. Raises RulesError or SetupError."""
     return GoGame(board_of(options), Rules.parse(options.rules), options.komi)
 
 
 def format_opening(game: GoGame) -> str:
-    """Return the moves of a game as vertices."""
+    """Return the moves of a game as vertices, separated by blanks."""
     return " ".join(game.board.vertex(move) for _, move in game.moves)
 
 
@@ -417,9 +417,9 @@ DISC = "●"
 
 
 def draw(game: "GoGame", *, colored: bool = False) -> str:
-    """Return the board (X Black, O White, + star points), then the side to move, captures and rules.
+    """Return the board as text (X Black, O White, + star points), then the side to move, captures and rules.
 
-    Colors and the stones' positions are a terminal's control sequences.
+    With `colored`, a terminal's control sequences set colors and the places of the stones.
     """
     board, last = game.board, game.last_move
     most = max_fixed_handicap(board)

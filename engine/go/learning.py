@@ -43,7 +43,7 @@ WIDE_SHARE, WIDE_SPREAD = 0.15, 2.0
 
 
 class LearnableGo:
-    """Go as a Learnable. Games are played to the end and scored as the board stands."""
+    """Go for the learning loop. Games are played to the end, and the final board is scored without removing stones."""
 
     features = KATAGO_FEATURES
     network: Mapping[str, Any] = {"kind": "go", "blocks": 4, "channels": 48, "pooled": 16, "pooling_blocks": [1, 3]}
@@ -55,7 +55,7 @@ class LearnableGo:
     ) -> None:
         """Begin games with the options' size and rules.
 
-        `sizes` are further board sizes, `handicap` the share of games in which Black gets a few stones at random
+        `sizes` are further board sizes. `handicap` is the share of games in which Black gets a few stones at random
         points. `any_rules` draws superko and suicide for each game.
         """
         self.fixed_settings: Mapping[str, Any] = {"sizes": list(sizes), "handicap": handicap, "any_rules": any_rules}
@@ -82,7 +82,7 @@ class LearnableGo:
         return game
 
     def restart(self, game: GoGame) -> GoGame:
-        """Return a new board with the same komi, rules and handicap stones."""
+        """Return a new board with the komi, rules and handicap stones of `game`."""
         other = GoGame(game.board, game.rules, game.komi)
         if game.handicap:
             other.place_handicap([point for _, point in game.setup])
@@ -97,7 +97,7 @@ class LearnableGo:
         return self._referee.judge(game)
 
     def outcome(self, game: GoGame, ended: Ended) -> Outcome:
-        """Return winner, margin and owner of each point; only the winner if the board was not counted."""
+        """Return winner, margin and owner of each point; only the winner if the final board was not counted."""
         if ended.score != final_score(game):  # not scored, or after dead stones were removed
             return Outcome(ended.winner)
         owned = np.zeros(game.board.area, np.float32)
@@ -113,7 +113,7 @@ class LearnableGo:
         return planes_of(positions, history, self.spec, FEATURE_SETS[self.features])
 
     def record(self, finished: FinishedGame[GoGame], name: str) -> bytes:
-        """Return SGF. Comments contain winrate, lead and visits of each move, COUNTS the learned policy."""
+        """Return the game as SGF. Comments contain winrate, lead and visits of each move; COUNTS the learned policy."""
         black, white = finished.names(name)
         comments, counts = [""], []
         for ply in plies_by_move(finished):
@@ -137,7 +137,7 @@ def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encod
 
 
 def _recorded(record: GameRecord) -> RecordedGame[GoGame]:
-    """Return a recorded game, after playing through it once."""
+    """Return a record as a game for the learning loop. This plays through it once."""
     winner, _, points = read_result(record.result)
     moves = [move for _, move in record.game().moves]
     margin = None if math.isnan(points) else points if winner == BLACK else -points

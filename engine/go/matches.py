@@ -45,7 +45,7 @@ class GoMatches(MatchGame[GoGame]):
     suffixes = GAME.suffixes
 
     def rules(self, options: Options, scorer: str | None, max_moves: int) -> dict[str, Any]:
-        """Return board, komi and rules; for `scorer` see ScoringReferee."""
+        """Return board, komi and rules of a match. For `scorer` see ScoringReferee."""
         game = new_game(options)
         return {
             "size": game.board.side,
@@ -59,7 +59,7 @@ class GoMatches(MatchGame[GoGame]):
         return ScoringReferee(rules["scorer"], rules["max_moves"], on_start)
 
     def begin(self, rules: Mapping[str, Any], opening: str) -> GoGame:
-        """Return a game after the moves of an opening, which begins with Black."""
+        """Return a game after the moves of an opening. Black plays the first of them."""
         game = GoGame(square(rules["size"]), Rules.parse(rules["rules"]), rules["komi"])
         for text in opening.split():
             game.push(game.board.parse_vertex(text))
@@ -99,7 +99,7 @@ class GoMatches(MatchGame[GoGame]):
         return load_records(path)
 
     def opening_of(self, record: GameRecord, moves: int | None, rules: Mapping[str, Any]) -> str:
-        """Return the vertices of a game. Moves must alternate, from an empty board of the match's size."""
+        """Return the vertices of a record's moves. They must alternate, on an empty board of the match's size."""
         size = rules["size"]
         if record.board != square(size):
             raise SgfError(f"a board of {record.board}, expected {size}x{size} (--size)")
@@ -109,7 +109,7 @@ class GoMatches(MatchGame[GoGame]):
         return format_opening(game)
 
     def result_of(self, record: GameRecord) -> GameResult | None:
-        """Return the game's result, without times."""
+        """Return the result of a recorded game, without times; None if it has none."""
         winner, ending, _ = read_result(record.result)
         if winner is None:
             return None
@@ -130,7 +130,7 @@ class ScoringReferee(GoReferee):
     """A GoReferee with a choice of scorers. Each thread needs its own."""
 
     def __init__(self, scorer: str, max_moves: int = 0, on_start: OnStart | None = None) -> None:
-        """Use a scorer: AREA, OWNERSHIP or an engine's command line."""
+        """Score by `scorer`: AREA, OWNERSHIP, or the command line of an engine."""
         super().__init__(self.score, max_moves)
         self.scorer, self._on_start = scorer, on_start
         self._client: GtpClient | None = None

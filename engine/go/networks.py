@@ -56,12 +56,12 @@ BATCH_SIZE, LARGEST_BATCH = 64, 256
 
 
 def default_rows(size: BoardSize) -> int:
-    """Return the rows of a GPU batch for a board size: a power of two."""
+    """Return the rows of a GPU batch for a board size, a power of two."""
     return 1 << (min(LARGEST_BATCH, max(1, BATCH_SIZE * 19**2 // area_of(size))).bit_length() - 1)
 
 
 class KataGo(Format):
-    """Inputs: planes [22, N, N] and numbers [19]. Outputs: policy with a pass, outcome, score, ownership."""
+    """Networks with KataGo's inputs (planes [22, N, N], numbers [19]) and outputs (policy, outcome, score, owners)."""
 
     title = f"a network for Go with the features {KATAGO_FEATURES}"
     decode, decode_rows = decoders.decode, staticmethod(decoders.decode_rows)
@@ -104,7 +104,7 @@ class KataGo(Format):
         return go_spec(*sides(self.size), suicide_areas=areas, judges_agreement=True, metadata=info.meta_input)
 
     def onnx_file(self) -> Path:
-        """Return the file, converted to ONNX if it is KataGo's. Raises EvaluatorError if its inputs do not fit."""
+        """Return the file as ONNX. KataGo's files are converted. Raises EvaluatorError if the inputs do not fit."""
         path, info = prepare(self.file, self.size)
         header = read_onnx_header(path)
         for tensor in () if header is None else header.input_tensors:
@@ -114,7 +114,7 @@ class KataGo(Format):
         return path
 
     def program(self, precision: str, *, keep: bool) -> Program:
-        """Read the cached program, or make it."""
+        """Return the network's program, from the cache if it is there."""
         path, size = self.path, self.size
         if self.file.kind is not NetworkKind.KATAGO:
             raise UnsupportedError(path, "it is an ONNX file")
@@ -154,9 +154,9 @@ class KataGo(Format):
 def encode(
     spec: GameSpec, rows: Sequence[tuple[Any, npt.NDArray[np.uint64], int]]
 ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
-    """Return planes [B, 22, N, N], numbers [B, 19 or more] and legal moves [B, A + 1].
+    """Return network inputs of rows: planes [B, 22, N, N], numbers [B, 19 or more], and legal moves [B, A + 1].
 
-    The rows are (position, history, symmetry).
+    A row is (position, history, symmetry).
     """
     planes = np.zeros((len(rows), *spec.planes_shape), np.float32)
     extras = np.zeros((len(rows), *spec.extras_shape), np.float32)
@@ -170,9 +170,10 @@ def encode(
 
 
 def raw_outputs(network: NetworkEvaluator, planes: FloatArray, extras: FloatArray) -> RawOutputs:
-    """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19], or with metadata [B, 19 + 192].
+    """Return a network's raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19], or with metadata [B, 19 +
+    192].
 
-    A human-SL network reads missing metadata as zeros.
+    For missing metadata a human-SL network reads zeros.
     """
     missing = math.prod(network.spec.extras_shape) - extras.shape[1]
     return RawOutputs(*network.run(planes, np.pad(extras, ((0, 0), (0, missing)))))
@@ -197,7 +198,7 @@ PLACES = {"policy": 0, "value": 1, "score": 1}  # output -> slot in a program
 
 
 class PartialFormat(Format):
-    """Networks with one input of planes, encoded from positions, and some of the outputs policy, value and score."""
+    """Networks with planes as the only input, and some of the outputs policy, value and score."""
 
     decode, decode_rows = decoders.decode_partial, staticmethod(decoders.decode_partial_rows)
     reads = Inputs.POSITIONS
@@ -205,7 +206,7 @@ class PartialFormat(Format):
     value_is_blacks = False  # whether the value is Black's instead of the side to move's
 
     def __init__(self, file: NetworkFile, size: BoardSize) -> None:
-        """Raises NetworkError if the file is for another board size, or has no known output."""
+        """Read the network's form. Raises NetworkError if it is for another board size, or has no known output."""
         if not isinstance(size, int):
             raise NetworkError(
                 f"{file.path}: a network for square boards found, expected one of KataGo's for {size_name(size)}"
@@ -293,14 +294,14 @@ class Cosumi(PartialFormat):
 
 
 class _Local(threading.local):
-    """Random state and scratch board of one thread."""
+    """Random numbers and a scratch board for each thread."""
 
     def __init__(self, seeds: np.random.SeedSequence) -> None:
         self.rng = seeds.spawn(1)[0].generate_state(1, np.uint64) | np.uint64(1)
         self.scratch = np.zeros(1, POSITION_DTYPE)[0]
 
     def mix(self, batch: Batch, rollouts: int, weight: float, score_weight: float) -> Calls:
-        """Return the call that mixes rollouts into a batch's values, scores and ownership."""
+        """Return the call that mixes rollouts into the values, scores and ownership of a batch."""
         owners = np.zeros((1, batch.ownership.shape[1]), np.float32)
         means = np.zeros(2, np.float32)
         return mix_rollouts.bind(
@@ -314,7 +315,7 @@ class RolloutEvaluator(Evaluator):
     inputs = Inputs.POSITIONS
 
     def __init__(self, rollouts: int = 1, batch_size: int = 1, seed: int | None = None) -> None:
-        """Use `rollouts` games for each leaf. Equal seeds and calls in one thread give equal results."""
+        """Play `rollouts` games from each leaf. In one thread, equal seeds and calls give equal results."""
         self.rollouts = rollouts
         self.batch_size = batch_size
         self._local = _Local(np.random.SeedSequence(seed))
@@ -332,7 +333,7 @@ class MixedEvaluator(OnNetwork):
     """A network with rollouts mixed into its values and ownership. Priors are the network's."""
 
     def __init__(self, network: Evaluator, weight: float, rollouts: int = 1, seed: int | None = None) -> None:
-        """Give rollouts the `weight` (0 to 1). If the network has no scores, rollouts provide them."""
+        """Give rollouts the `weight` (0 to 1). If the network predicts no scores, rollouts provide them."""
         super().__init__(network)
         self.weight = weight
         self.rollouts = rollouts

@@ -1,4 +1,4 @@
-"""Boards of Go: points as integers, GTP vertices, SGF letters, places in a policy, and handicap stones.
+"""Boards of Go: points as integers, GTP vertices, SGF letters, policy indices, and handicap stones.
 
 GTP: columns A to Z without I, rows from the bottom, `pass`. SGF: two letters for column and row from the top left.
 """
@@ -27,15 +27,15 @@ T = TypeVar("T")
 
 
 class VertexError(LineError, ValueError):
-    """Text that is not a vertex of the board, or not a color."""
+    """A text is not a vertex of the board, or not a color."""
 
 
 class SetupError(OptionError):
-    """An impossible board size, komi or set-up position."""
+    """A board size, a komi or a set-up position is impossible."""
 
 
 class HandicapError(Error, ValueError):
-    """Handicap stones that are not allowed. The message is one line."""
+    """The handicap stones are not allowed. The message is one line."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class Board:
 
     @property
     def size(self) -> BoardSize:
-        """The size for networks."""
+        """The board size in the form that networks use."""
         return self.width if self.is_square else (self.width, self.height)
 
     @property
     def side(self) -> int:
-        """N for an N×N board, for what knows no others: data sets, learning, Go servers.
+        """N for an N×N board. Data sets, learning and Go servers have square boards only.
 
         Raises:
             SetupError: the board is not square.
@@ -88,7 +88,7 @@ class Board:
         return x - 1, y - 1
 
     def neighbors(self, point: int) -> tuple[int, int, int, int]:
-        """Return the numbers beside a point. Some may be off the board."""
+        """Return the four points beside a point. Some may be off the board."""
         return point - 1, point + 1, point - self.width - 1, point + self.width + 1
 
     def components(self, points: Iterable[int]) -> list[set[int]]:
@@ -105,16 +105,16 @@ class Board:
         return found
 
     def rows(self, values: Sequence[T]) -> list[Sequence[T]]:
-        """Split values in the order of `points` into rows."""
+        """Split values, which are in the order of `points`, into rows."""
         return [values[first : first + self.width] for first in range(0, self.area, self.width)]
 
     def index(self, move: int) -> int:
-        """Return the place of a move in a policy: y * width + x, or `area` for a pass."""
+        """Return the index of a move in a policy: y * width + x, or `area` for a pass."""
         x, y = self.coordinates(move)
         return self.area if move == PASS else y * self.width + x
 
     def move_at(self, index: int) -> int:
-        """Return the move at a place of a policy."""
+        """Return the move with an index in a policy."""
         return PASS if index == self.area else self.points[index]
 
     def vertex(self, move: int) -> str:
@@ -153,7 +153,6 @@ class Board:
 
 @functools.cache
 def square(side: int) -> Board:
-    """Return the square board with this side."""
     return Board(side, side)
 
 
@@ -161,7 +160,6 @@ STANDARD = square(19)
 
 
 def board_of(options: Options) -> Board:
-    """Return the board of the options `size` and `height`."""
     return Board(options.size, options.height or options.size)
 
 
@@ -174,7 +172,7 @@ def parse_color(text: str) -> int:
 
 
 def shown_color(color: int) -> str:
-    """Return a color as the user reads it."""
+    """Return the name of a color in the user's language."""
     return {BLACK: "黒", WHITE: "白"}[color] if is_japanese() else format_color(color)
 
 
@@ -192,7 +190,7 @@ def star_lines(side: int) -> tuple[int, int, int]:
 
 
 def max_fixed_handicap(board: Board) -> int:
-    """Return the maximum for a fixed handicap: 9; 4 on even boards and 7x7; 0 below 7x7 (GTP 2, 4.1.1)."""
+    """Return the maximum fixed handicap: 9; 4 on boards of even size and 7x7; 0 below 7x7 (GTP 2, section 4.1.1)."""
     sides = board.width, board.height
     if min(sides) < 7:
         return 0
@@ -217,10 +215,10 @@ def fixed_handicap(stones: int, board: Board) -> list[int]:
 
 
 def free_handicap(stones: int, board: Board) -> list[int]:
-    """Return good points for a free placement of 2 to area - 1 stones.
+    """Return good points for 2 to area - 1 handicap stones.
 
-    A fixed handicap is used if there is one. Otherwise stones are added to the largest fixed handicap: off the two
-    lowest lines, then far from other stones, then near the center.
+    If there is a fixed handicap of this number, its points are used. Otherwise stones are added to the largest fixed
+    handicap: off the two lowest lines, then far from other stones, then near the center.
 
     Raises:
         HandicapError: fewer than 2 stones, or no empty point would be left.
@@ -237,7 +235,7 @@ def free_handicap(stones: int, board: Board) -> list[int]:
 
 
 def _appeal(point: int, chosen: list[int], board: Board) -> tuple[int, float, float]:
-    """Rank a point for a free placement: high line, distance from other stones, nearness to the center."""
+    """Return a sort key for free placement: high line, then distance from other stones, then nearness to the center."""
     x, y = board.coordinates(point)
     line = 1 + min(x, y, board.width - 1 - x, board.height - 1 - y)
     off_center = (x - (board.width - 1) / 2) ** 2 + (y - (board.height - 1) / 2) ** 2

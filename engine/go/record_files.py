@@ -63,7 +63,7 @@ def load_record(path: str | Path) -> GameRecord:
 
 
 def load_board(path: str | Path) -> Board:
-    """Return the board of a file's first game, or raise SgfError. For SGF only the root is read."""
+    """Return the board of a file's first game, or raise SgfError. Only the root of an SGF file is read."""
     data = _bytes_of(path)
     if reader_of(data) is not None:
         return load_record(path).board
@@ -89,7 +89,7 @@ _GIB_SIZE = _UGF_SIZE = 19
 
 
 def reader_of(data: bytes) -> Callable[[bytes], GameRecord] | None:
-    """Return the reader of a format other than SGF; None if the content looks like none of them."""
+    """Return the reader for content in GIB, NGF or UGF, or None if it looks like none of them."""
     found = ((looks_like_gib, read_gib), (looks_like_ngf, read_ngf), (looks_like_ugf, read_ugf))
     return next((reader for looks_like, reader in found if looks_like(data)), None)
 
@@ -100,7 +100,7 @@ def looks_like_gib(data: bytes) -> bool:
 
 
 def looks_like_ngf(data: bytes) -> bool:
-    """Whether a file is NGF: its second line is a board size, or lines of moves begin with PM."""
+    """Return whether a file is NGF: its second line is a board size, or lines of moves begin with PM."""
     if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"("):
         return False
     lines = data[:2000].splitlines()
@@ -110,7 +110,7 @@ def looks_like_ngf(data: bytes) -> bool:
 
 
 def looks_like_ugf(data: bytes) -> bool:
-    """Whether a file is UGF or UGI: its first section is the header. Comments may precede it."""
+    """Return whether a file is UGF or UGI: its first section, after comments, is the header."""
     return bool(re.match(rb"(?:\xef\xbb\xbf)?(?:\s|#[^\r\n]*[\r\n])*+\[Header\]", data, re.IGNORECASE))
 
 
@@ -146,7 +146,7 @@ def read_gib(data: bytes) -> GameRecord:
 
 
 def read_ngf(data: bytes) -> GameRecord:
-    """Read a record of Cyberoro or WBaduk. Raises SgfError for no moves or an impossible board size."""
+    """Read a record of Cyberoro or WBaduk. Raises SgfError if it has no moves or an impossible board size."""
     text, notes = decode_sgf(data)
     lines = _LINE_END.split(text)
     header = [line.strip() for line in lines[:12] if not _NGF_MOVE.match(line)]
@@ -176,7 +176,7 @@ def read_ngf(data: bytes) -> GameRecord:
 
 
 def read_ugf(data: bytes) -> GameRecord:
-    """Read a record of Pandanet. Raises SgfError for no moves or an impossible board size."""
+    """Read a record of Pandanet. Raises SgfError if it has no moves or an impossible board size."""
     language = re.search(rb"(?m)^\s*Lang=([\w-]+)", data)
     text, notes = decode_sgf(data, language[1] if language else b"")
     lines = [(number, line.strip()) for number, line in enumerate(_LINE_END.split(text), 1)]
@@ -243,12 +243,12 @@ def _tygem_result(tags: str) -> str:
 
 
 def _number(digits: str) -> int:
-    """Return a number, cut to nine digits: Python refuses to convert thousands of digits."""
+    """Return a number from its first nine digits. Python refuses to convert thousands of digits."""
     return int(digits[:9])
 
 
 def _split_rank(text: str) -> tuple[str, str]:
-    """Split "name (7D)"."""
+    """Split "name (7D)" into name and rank."""
     name, mark, rest = text.strip().partition("(")
     rank = rest.removesuffix(")")
     is_rank = mark and name.strip() and rest.endswith(")") and "(" not in rank and ")" not in rank
@@ -256,20 +256,20 @@ def _split_rank(text: str) -> tuple[str, str]:
 
 
 def _last_word(text: str) -> tuple[str, str]:
-    """Split "name   7D*"."""
+    """Split "name   7D*" into name and last word."""
     found = re.fullmatch(r"(.*\S)\s+(\d+\s*[A-Za-z]+\*?)", text)
     return (found[1], found[2]) if found else (text, "")
 
 
 def _with_rank(record: GameRecord, key: str, name: str, rank: str) -> str:
-    """Return the name, after storing the rank in the root."""
+    """Store a rank in the root, and return the name."""
     if rank:
         record.root.other[key] = [escaped(rank)]
     return name
 
 
 def _place_handicap(record: GameRecord, stones: int, line: int) -> None:
-    """Set up handicap stones on the points of GTP's fixed_handicap, as the servers of these formats do."""
+    """Set up handicap stones on the points of GTP's fixed_handicap, as the servers with these formats do."""
     if stones < 2:
         return
     record.handicap = stones
@@ -295,7 +295,7 @@ def _add_move(record: GameRecord, node: Node, words: list[str], line: int, text:
 
 
 def _checked(record: GameRecord, word: str) -> GameRecord:
-    """Return a record after checking that it has moves."""
+    """Return a record, or raise SgfError if it has no moves."""
     if not record.root.children:
         raise SgfError(f"no moves found, expected lines such as {word}")
     return record

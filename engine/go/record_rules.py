@@ -1,4 +1,4 @@
-"""Rules of records that name none: a guess from the result, the server and the komi."""
+"""Guesses the rules of records that name none, from the result, the server and the komi."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Guess:
 
 
 def guess_rules(source: Source, komi: float | None, result: str, final: GoGame | None) -> Guess:
-    """Return the likeliest rules of a record without RU.
+    """Return the most likely rules of a record without RU.
 
     Args:
         source: see `Source`.
         komi: the record's komi in points.
-        result: as in SGF.
+        result: the result as in SGF.
         final: the game at the end of the record; None if its moves cannot be played.
     """
     return (None if final is None else _from_result(final, komi, result)) or _from_header(source, komi)
@@ -62,7 +62,7 @@ def _from_header(source: Source, komi: float | None) -> Guess:
 
 
 def _from_result(final: GoGame, komi: float | None, result: str) -> Guess | None:
-    """Return the only rules that explain a counted result; None if both or neither do."""
+    """Return the rules by which the final board gives the result, or None if both kinds of rules do or neither."""
     winner, _, points = read_result(result)
     if winner is None or math.isnan(points):
         return None

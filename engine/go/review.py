@@ -66,7 +66,7 @@ class GoReview(Review):
 
 
 def open_reviewer(options: Options, path: Path) -> GoReviewer:
-    """Return a reviewer for the network's only board size, or else the record's.
+    """Return a reviewer for the only board size of the network, or if it has several, for the record's.
 
     Raises:
         LoadingError: the analysts cannot be made.
@@ -98,7 +98,7 @@ def only_size(net: str | None) -> int:
 
 @dataclass(slots=True)
 class LoadedGame:
-    """A record, and how much of its main line can be reviewed. Implements yomi.engine.reviews.scans.LoadedGame."""
+    """A record, and the part of its main line that can be reviewed. Implements yomi.engine.reviews.scans.LoadedGame."""
 
     record: GameRecord
     rules: Rules | None  # for a record without rules; None: they are guessed
@@ -126,7 +126,7 @@ class LoadedGame:
 
 
 class GoReviewer(Reviewer[LoadedGame]):
-    """Reviews games with several analysts, which search parts of a game at the same time."""
+    """Reviews games with several analysts, which search different parts of a game at the same time."""
 
     def __init__(self, analysts: Sequence[GoPlayer], options: Options) -> None:
         super().__init__(options)
@@ -138,7 +138,7 @@ class GoReviewer(Reviewer[LoadedGame]):
         return load(path, self._rules, self.options.komi)
 
     def try_search(self, loaded: LoadedGame, options: Options) -> int:
-        """Search the middle position of a game with all analysts at the same time; return the total visits."""
+        """Search a game's middle position with all analysts at the same time. Return the total number of visits."""
         game = next(itertools.islice(loaded.replay(), loaded.positions // 2, None))
 
         def search(analyst: GoPlayer) -> int:
@@ -196,7 +196,7 @@ class GoReviewer(Reviewer[LoadedGame]):
             analyst.close()
 
     def search(self, loaded: LoadedGame, scan: Scan, add: Add) -> None:
-        """Search some positions. An error of an analyst, or KeyboardInterrupt, stops all analysts."""
+        """Search some positions of a game. An error of an analyst, or KeyboardInterrupt, stops all analysts."""
         games = loaded.games()
         parts = Parts(len(scan.positions), len(self.analysts))
         stopped, adding = threading.Event(), threading.Lock()
@@ -223,7 +223,7 @@ class GoReviewer(Reviewer[LoadedGame]):
                 raise
 
     def _evaluate(self, player: GoPlayer, game: GoGame, options: Options, stopped: threading.Event) -> Judgement:
-        """Return the opinion of a position, and the number of evaluations."""
+        """Search a position. Return the opinion on it and the number of evaluations."""
         color = game.side_to_move
         if game.is_over:
             if game.is_no_result:
@@ -253,14 +253,12 @@ class GoReviewer(Reviewer[LoadedGame]):
 
 
 def phases(area: int) -> tuple[int, int]:
-    """Return the numbers of the first moves of middle game and endgame: 50 and 150 on 19x19, fewer on small boards."""
+    """Return the numbers of the first moves of middle game and endgame: 50 and 150 on 19x19, less on small boards."""
     return round(50 * area / 361), round(150 * area / 361)
 
 
 class Parts:
-    """Runs of positions, one for each analyst, which searches its run forwards. An idle analyst takes half of the
-    longest run.
-    """
+    """The positions left for each analyst, which searches them forwards. An idle analyst takes half of the most."""
 
     def __init__(self, count: int, analysts: int) -> None:
         self._parts = [[count * part // analysts, count * (part + 1) // analysts] for part in range(analysts)]
@@ -315,7 +313,7 @@ def load(path: str, rules: Rules | None, komi: float | None = None) -> list[Load
 
 
 def are_mirrored(game: GoGame, one: int, other: int) -> bool:
-    """Whether a symmetry of the board, with its stones and no simple ko, maps one move to another."""
+    """Return whether a symmetry of the board, with its stones, maps one move to another. False during a simple ko."""
     if PASS in (one, other) or one == other or int(game.position["simple_ko"]) != NO_POINT:
         return False
     colors = {point: color for color, point in game.stones()}

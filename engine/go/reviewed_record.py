@@ -42,7 +42,7 @@ VARIATIONS = tuple(f"{MARK}{word}" for word in ("better", "also", "refutation"))
 
 
 def annotate(record: GameRecord, review: Review) -> None:
-    """Write a review into the main line of its record; an earlier review is replaced.
+    """Write a review into the main line of its record, replacing an earlier review.
 
     Each node gets a comment, V (Black's lead) and the properties of other programs. Mistakes, only moves and surprising
     moves get SGF's marks. A mistake gets better moves and its refutation as variations, unless the move is in the root.
@@ -96,7 +96,7 @@ def _clean(node: Node) -> None:
 
 
 def _set_values(node: Node, opinion: Opinion | Candidate, color: int = BLACK) -> None:
-    """Set the values of a position; a candidate's values are for `color`."""
+    """Write the values of a position into a node. A candidate's values are for `color`."""
     winrate, score = _values_for(BLACK, opinion, color)
     node.other["SBKV"] = [f"{100 * winrate:.2f}"]
     if score is not None:
@@ -104,7 +104,7 @@ def _set_values(node: Node, opinion: Opinion | Candidate, color: int = BLACK) ->
 
 
 def _values_for(side: int, opinion: Opinion | Candidate, color: int) -> tuple[float, float | None]:
-    """Return winrate and score for a side; a candidate's values are for `color`."""
+    """Return winrate and score for `side`. A candidate's values are for `color`."""
     if side == (opinion.color if isinstance(opinion, Opinion) else color):
         return opinion.winrate, opinion.score
     return 1.0 - opinion.winrate, None if opinion.score is None else -opinion.score
@@ -123,7 +123,7 @@ def _set_mark(node: Node, verdict: str) -> None:
 
 
 def describe(move: ReviewedMove, verdict: str) -> str:
-    """Return a review's comment on a move, on one line."""
+    """Return the comment of a review on a move, on one line."""
     color = move.color
     parts = [verdict] if verdict else []
     parts.append(_value(move.after, color))
@@ -144,7 +144,7 @@ def _value(opinion: Opinion | Candidate, color: int) -> str:
 
 
 def _add_better(parent: Node, move: ReviewedMove, review: Review) -> None:
-    """Add the better line and other good moves beside the played move."""
+    """Add the better line and other good moves as variations beside the played move."""
     before, color = move.before, move.color
     text = f"{MARK}better, {_value(before, color)}"
     first = _add_line(parent, color, before.pv, text)
@@ -160,7 +160,7 @@ def _add_better(parent: Node, move: ReviewedMove, review: Review) -> None:
 
 
 def _add_refutation(node: Node, move: ReviewedMove) -> None:
-    """Add the best answer to a mistake as a variation, if a different answer was played in the game."""
+    """Add the best answer to a mistake as a variation, unless it was played in the game."""
     if node.children:
         side = move.after.color
         text = f"{MARK}refutation, {_value(move.after, side)}"
@@ -170,7 +170,7 @@ def _add_refutation(node: Node, move: ReviewedMove) -> None:
 
 
 def _add_line(parent: Node, color: int, moves: Iterable[int], text: str) -> Node | None:
-    """Add a line as a variation, and return its first node; None if the record already has its first move."""
+    """Add a line as a variation and return its first node; None if the record already contains its first move."""
     points = list(moves)[:PV_MOVES]
     if not points or any(child.move == (color, points[0]) for child in parent.children):
         return None

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class RulesError(OptionError):
-    """An unknown, malformed or unsupported rule set. The message is one line."""
+    """A rule set is unknown, malformed or not supported. The message is one line."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ class Rules:
 
     @classmethod
     def named(cls, text: str) -> "Rules | None":
-        """Return the rules that a record means: "Chinese, Pair Go", "JP" or "日本"; None for none or several.
+        """Return the rules that a record names, as in "Chinese, Pair Go", "JP" or "日本"; None if it names none or
+        several.
 
         Unlike `parse`, this accepts any text that names one country or rule set.
         """
@@ -121,7 +122,7 @@ class Rules:
 
     @property
     def name(self) -> str | None:
-        """The first preset that equals these rules; None if there is none."""
+        """The first preset that equals these rules, or None."""
         return next((name for name, rules in PRESETS.items() if rules == self), None)
 
     @property

@@ -60,14 +60,12 @@ class Group:
 
     @property
     def stands_alone(self) -> bool:
-        """Whether the group lives without sharing liberties with the enemy."""
+        """Whether the group can live without sharing liberties with the enemy."""
         return len(self.eyes) >= 2 or any(size >= BIG_EYE for size in self.eyes)
 
 
 def final_status(game: GoGame, dead: Collection[int]) -> dict[str, list[int]]:
-    """Return the points of all "alive", "dead" and "seki" (alive without eyes of their own) stones; `dead` are whole
-    chains.
-    """
+    """Return the points of all stones by status: "alive", "dead", "seki" (see the module). `dead` are whole chains."""
     in_seki = {p for group in find_groups(_without(game, dead), game.board) if group.in_seki for p in group.points}
     status: dict[str, list[int]] = {"alive": [], "dead": [], "seki": []}
     for _, point in game.stones():
@@ -78,10 +76,10 @@ def final_status(game: GoGame, dead: Collection[int]) -> dict[str, list[int]]:
 def removed_stones(game: GoGame, ownership: Callable[[], Ownership]) -> set[int]:
     """Return the dead stones to remove before scoring.
 
-    At the end under rules without agreement no stones are removed. Before the end, the game is scored as if the players
-    stopped and agreed, under any rules.
+    After the end of a game under rules without agreement, no stones are removed. Before the end the game is scored as
+    if the players stopped and agreed, under any rules.
 
-    `ownership` returns the argument of `dead_stones`; it is called only if needed.
+    `ownership` returns the argument of `dead_stones`. It is called only if needed.
     """
     if game.is_over and not game.rules.has_agreement:
         return set()
@@ -89,7 +87,8 @@ def removed_stones(game: GoGame, ownership: Callable[[], Ownership]) -> set[int]
 
 
 def dead_stones(game: GoGame, ownership: Ownership) -> set[int]:
-    """Return the stones of chains that the ownership (float[area] from the top left, +1 = Black) gives to the enemy.
+    """Return the stones of chains that the ownership (float[area] from the top left, +1 is Black) gives to the enemy.
+
     Pass-alive chains (Benson) are never dead.
     """
     owned = dict(zip(game.board.points, map(float, ownership), strict=True))
@@ -103,7 +102,7 @@ def dead_stones(game: GoGame, ownership: Ownership) -> set[int]:
 
 
 def ownership_by_rollouts(game: GoGame, rollouts: int = ROLLOUTS) -> Ownership:
-    """Return the owner of each point by uniform rollouts: float32[area] from the top left, +1 = Black."""
+    """Return the owner of each point, averaged over uniform rollouts: float32[area] from the top left, +1 is Black."""
     scratch = np.zeros(1, POSITION_DTYPE)[0]
     totals = np.zeros(game.board.area, np.int32)
     rollout_ownership(game.position, scratch, np.ones(1, np.uint64), rollouts, totals)
@@ -147,7 +146,7 @@ def final_score(game: GoGame, dead: Iterable[int] = ()) -> float:
 
 
 def owners(game: GoGame) -> dict[int, int]:
-    """Return the owner of each point as the board stands. Shared points are missing."""
+    """Return the owner of each point if all stones on the board are alive. Shared points are missing."""
     return {point: group.color for group in find_groups(_without(game, ()), game.board) for point in group.points}
 
 
@@ -162,7 +161,7 @@ def chains(game: GoGame) -> list[tuple[int, list[int]]]:
 
 
 def find_groups(colors: dict[int, int], board: Board) -> list[Group]:
-    """Return the groups of stones (point -> color, without dead stones), with seki marked."""
+    """Return the groups of stones, and mark those in seki. `colors` is point -> color, without dead stones."""
     empty = [p for p, c in colors.items() if c == EMPTY]
     owner = dict(colors)
     eyes: list[set[int]] = []
@@ -196,7 +195,7 @@ def find_groups(colors: dict[int, int], board: Board) -> list[Group]:
 
 
 def _link(group_at: dict[int, Group], around: Iterable[int]) -> None:
-    """Merge the groups of each color that touch a shared point, whose neighbors are `around`."""
+    """Merge the groups of each color that touch the same shared region. `around` are the neighbors of that region."""
     first: dict[int, Group] = {}
     for neighbor in around:
         group = group_at.get(neighbor)
@@ -229,9 +228,9 @@ SGF_ENDINGS = {"R": RESIGNATION, "T": TIME, "F": FAILURE}
 
 
 def read_result(text: str) -> tuple[int | None, str, float]:
-    """Return (winner, ending, winner's points) of an SGF result or of words.
+    """Return (winner, ending, winner's points) of a result in SGF or in words.
 
-    The winner is DRAW or None if unknown. The points are NaN unless the board was counted.
+    The winner is DRAW, or None if unknown. The points are NaN unless the board was counted.
     """
     text = text.strip()
     if text.lower() in ("0", "draw", "d", "jigo"):
@@ -247,7 +246,7 @@ def read_result(text: str) -> tuple[int | None, str, float]:
 
 
 def sgf_result(ended: Ended) -> str:
-    """Return the result as in SGF's RE: `B+3.5`, `W+R`, `0`, `Void`."""
+    """Return the result in SGF's form (RE): `B+3.5`, `W+R`, `0`, `Void`."""
     if ended.ending == NO_RESULT:
         return "Void"
     if ended.winner == DRAW:
@@ -262,7 +261,10 @@ class GoReferee(Referee[GoGame]):
     """Ends games by passes, by a repetition without result, or after too many moves."""
 
     def __init__(self, score: Callable[[GoGame], float], max_moves: int = 0) -> None:
-        """`score` returns Black's points minus White's. `max_moves` of 0 is MOVES_PER_POINT for each point."""
+        """Score with `score`, which returns Black's points minus White's.
+
+        `max_moves` is the maximum number of moves; 0 means MOVES_PER_POINT for each point of the board.
+        """
         self._score, self._max_moves = score, max_moves
 
     def judge(self, game: GoGame) -> Ended | None:
@@ -312,7 +314,7 @@ def komi_in_text(text: str) -> float | None:
 
 
 def result_in_words(text: str) -> str:
-    """Return a result as in SGF, such as "W+R" for "white wins by resign"; empty if no winner is named."""
+    """Convert a result in words to SGF's form, such as "white wins by resign" to "W+R"; empty if no winner is named."""
     text = unicodedata.normalize("NFKC", text).lower()
     places = {
         side: min((text.find(word) for word in words if word in text), default=-1) for side, words in _SIDES.items()

@@ -29,7 +29,7 @@ class LearnGoSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class GoDataOptions(MakeSettings):
-    """Settings that determine a data set of records. The manifest keeps them."""
+    """Settings that determine a data set made from records. The manifest stores them."""
 
     # a table: the formatter would give each argument a line
     # fmt: off
@@ -71,7 +71,7 @@ class MakeGoSettings(GoDataOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class PlayOptions(PlaySettings):
-    """Settings that determine a data set of a network's games. The manifest keeps them."""
+    """Settings that determine a data set made from a network's games. The manifest stores them."""
 
     size: int = number(MISSING, MIN_SIZE, MAX_SIZE, "play on boards of this size")
     kept: float = number(0.25, 0.001, 1, "keep this share of each game's positions", word="S")

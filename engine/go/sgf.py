@@ -1,4 +1,4 @@
-"""Game records with variations, set-up stones and comments, and writing them as SGF.
+"""Game records with variations, set-up stones and comments, and how they are written as SGF.
 
 A `GameRecord` is the tree of a game; a `GoGame` is one position in it with the moves before it. Boards may be
 rectangular, but only square ones can be played. Not supported: other games, and writing collections.
@@ -43,15 +43,15 @@ APPLICATION = "yomi"  # AP of yomi's records. Their komi is always in points.
 
 
 class SgfError(LineError, ValueError):
-    """A record that cannot be read or played. The message is one line, with the place if it is known."""
+    """A record cannot be read or played. The message is one line, with the place of the fault if it is known."""
 
     def __init__(self, text: str, place: Note | None = None) -> None:
-        """Use the line and column of `place`."""
+        """Put the line and column of `place` into the message."""
         self.note = Note(text, place.line, place.column) if place else Note(text)
         super().__init__(str(self.note))
 
     def __reduce__(self) -> tuple[type[SgfError], tuple[str, Note]]:
-        """Allow pickling."""
+        """Make the error picklable, since its constructor has two arguments."""
         return SgfError, (self.note.text, self.note)
 
 
@@ -124,7 +124,7 @@ class GameRecord:
         """Return the game after `moves` moves of the main line.
 
         Args:
-            moves: None for all. Set-up stones before the next move are included.
+            moves: number of moves; None for all. Set-up stones before the next move are included.
             rules: rules for a record that names none; None for a guess from the result, the server and the komi.
             override_rules: use `rules` for any record.
             komi: replaces the record's komi.
@@ -148,10 +148,10 @@ class GameRecord:
     def replay(
         self, *, rules: Rules | None = None, override_rules: bool = False, komi: float | None = None
     ) -> Iterator[GoGame]:
-        """Yield the game before each move of the main line, and at its end: one object that changes in place.
+        """Yield the game before each move of the main line, and at its end: the same object, which changes in place.
 
-        A move that ko or suicide forbids is played, with a note. The default komi is that of the rules, with handicap
-        half a point. Assumed rules and komi get a note.
+        A move that ko or suicide forbids is played, with a note. The default komi is that of the rules, or half a point
+        with handicap. Assumed rules and komi get a note.
 
         Raises:
             SgfError: an impossible move or set-up, or the record names unknown rules.
@@ -208,7 +208,7 @@ class GameRecord:
         yield game
 
     def guess(self) -> Guess:
-        """Guess the rules, even if the record names rules. The first call plays through the main line."""
+        """Return the guessed rules, even if the record names rules. The first call plays through the main line."""
         if self._guess is None:
             final = None
             with contextlib.suppress(SgfError):
@@ -218,7 +218,7 @@ class GameRecord:
         return self._guess
 
     def _note(self, text: str) -> None:
-        """Add a note about the whole record, once."""
+        """Add a note about the whole record, unless it is there already."""
         if (note := Note(text)) not in self.notes:
             self.notes.append(note)
 
@@ -279,7 +279,7 @@ class GameRecord:
         return {name: [escaped(text)] for name, text in (fixed | texts).items() if text}
 
     def _pieces(self) -> Iterator[bytes]:
-        """Yield the text in pieces, between which lines may be broken."""
+        """Yield the SGF text in pieces. Lines may be broken between two pieces."""
         pending: list[Node | bytes] = [b"\n", b")", self.root, b"("]  # a stack: the last entry is written first
         while pending:
             node = pending.pop()
@@ -298,7 +298,7 @@ class GameRecord:
                     pending += (b")", child, b"(")
 
     def _set_up(self, game: GoGame, node: Node, rest: Sequence[Node]) -> None:
-        """Apply the set-up of a node. The side to move is as stated, or as the next move implies."""
+        """Apply the set-up of a node. The side to move is stated in the node, or follows from the next move."""
         follower = next((later.move[0] for later in rest if later.move), None)
         black_only = self.handicap >= 2 and all(color == BLACK for color, _ in node.setup)
         stated = None if node.move else node.side  # beside a move, PL is the side after the move
@@ -340,7 +340,7 @@ def to_sgf(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] 
 
 
 def _properties_of(node: Node, board: Board) -> dict[str, list[str]]:
-    """Return the escaped values of a node's properties by name."""
+    """Return the properties of a node: name -> escaped values."""
     properties: dict[str, list[str]] = {}
     if node.move:
         color, move = node.move
@@ -368,7 +368,7 @@ def _is_escaped(value: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """Return a text as the value of a property."""
+    """Return a text with the escapes that a property's value needs."""
     return text.replace("\\", "\\\\").replace("]", "\\]")
 
 
@@ -377,5 +377,5 @@ def _number_text(value: float) -> str:
 
 
 def line_of(text: str) -> str:
-    """Return the beginning of a text on one line, for a message."""
+    """Return the beginning of a text as one line, for a message."""
     return " ".join(text[:40].split())

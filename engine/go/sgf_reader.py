@@ -185,7 +185,7 @@ class GameParser:
         return "\\]".join(pieces), ends[-1] + 1
 
     def _skip_stray(self, place: int) -> int:
-        """Skip text that belongs to no property, and return the offset after it."""
+        """Skip text that belongs to no property. Return the offset after it."""
         found = _VALUE.match(self.text, place) or _STRAY.match(self.text, place)
         end = found.end() if found else len(self.text)
         shown = " ".join(self.text[place : min(end, place + 20)].split())
@@ -215,8 +215,9 @@ def _skip(text: str, place: int) -> int:
 def each_sgf_game(data: bytes | str) -> Iterator[GameRecord | SgfError]:
     """Yield each game of a file, or the error that prevents reading it; at least one. For encodings see `decode_sgf`.
 
-    Broken text is read as far as possible, with a note for each fault. A TM that is not a number is kept in `other`;
-    such a HA is dropped. A game without an end ends at the next root. Its first property shows that it is no variation.
+    Broken text is read as far as possible, with a note for each fault. A TM that is not a number is kept in `other`; an
+    HA that is not a number is dropped. A game without an end ends at the next root, whose first property distinguishes
+    it from a variation.
     """
     text, notes = (data, []) if isinstance(data, str) else decode_sgf(data)
     start = find_game(text)
@@ -266,7 +267,7 @@ class _Reader:
         return record
 
     def read_root(self) -> tuple[GameRecord, Node]:
-        """Return a record with the root's properties, and the node that the next nodes follow."""
+        """Return a record with the root's properties, and the node to which the next nodes are added."""
         raw = next(self._nodes)
         self._board = self._read_board(raw)
         record = GameRecord(self._board)
@@ -312,7 +313,7 @@ class _Reader:
         return Board(width, height)
 
     def _read_komi(self, raw: RawNode, record: GameRecord, *, is_even: bool) -> None:
-        """Store the komi in points (see `komi_in_points`), and what else suggests rules."""
+        """Store the komi in points (see `komi_in_points`), and facts about it that suggest rules."""
         places = " ".join(_unescaped(value) for key in ("AP", "PC", "SO") for value in raw.properties.get(key, []))
         record.source = Source(places)
         key = "KM" if "KM" in raw.properties else "KO"  # KO: records of the Nihon Ki-in
@@ -337,7 +338,7 @@ class _Reader:
         record.source = Source(places, komi_in_stones=written is not None and komi not in (written, written / 100))
 
     def _read_node(self, raw: RawNode, node: Node) -> Node:
-        """Read a node, and return the node that its children follow: two moves in one node become two nodes."""
+        """Read a node. Return the node to which its children are added: two moves in one node become two nodes."""
         properties, last = raw.properties, node
         if len(properties) == 1 and (only := next(iter(properties))) in MOVE_PROPERTIES:
             self._read_move(raw, only, node)
@@ -396,7 +397,7 @@ class _Reader:
 
 
 def _follow_moves(record: GameRecord) -> None:
-    """Make the first variation with moves the main line, with a note: some programs begin with a comment or set-up."""
+    """Make the first variation with moves the main line, with a note. Some programs begin with a comment or set-up."""
     node, moves = record.root, 0
     while node.children:
         moves += node.move is not None
@@ -439,7 +440,7 @@ def komi_in_points(komi: float, *, is_fox: bool = False) -> float | None:
 
 
 def _text(raw: RawNode, key: str) -> str:
-    """Return a property's text, on one line except for comments; empty if it is missing."""
+    """Return a property's text, empty if it is missing. Only comments may have several lines."""
     return _unescaped(raw.properties[key][0], has_lines=key == "C") if key in raw.properties else ""
 
 
@@ -450,7 +451,7 @@ def _unescaped(value: str, *, has_lines: bool = False) -> str:
 
 
 def _number(raw: RawNode, key: str) -> float | None:
-    """Return a number, NaN for other text, or None if it is missing or empty."""
+    """Return a property as a number: NaN for other text, None if it is missing or empty."""
     text = _text(raw, key).strip()
     if not text:
         return None
@@ -462,5 +463,5 @@ def _number(raw: RawNode, key: str) -> float | None:
 
 
 def _shown(key: str, value: str) -> str:
-    """Return a property on one line, for a message."""
+    """Return a property as one line, for a message."""
     return f"{key}[{line_of(value)}]"

@@ -88,7 +88,7 @@ class _Goban:
         self.rows, self.board, self.margin = rows, board, margin
 
     def place(self, point: Point) -> tuple[float, float]:
-        """Return the picture's coordinates of a point."""
+        """Return the coordinates of a point in the picture."""
         return self.margin + CELL * point[0], self.margin + CELL * point[1]
 
     def square(self, point: Point, side: float, content: str = "", **attributes: object) -> str:
@@ -143,7 +143,7 @@ class _Goban:
             yield text_at(x, y, text, size, ON_STONES[stone], font_weight=600)
 
     def last(self, point: Point, has_text: bool) -> str:
-        """Return the ring of the last move: in the stone, or around it if there is text on it."""
+        """Return the ring of the last move, drawn inside the stone, or around it if there is text on the stone."""
         x, y = self.place(point)
         color = MARK if has_text else ON_STONES[self.rows[point[1]][point[0]]]
         radius = RADIUS if has_text else RADIUS / 2

@@ -65,7 +65,7 @@ class GoTerminalGame(TerminalGame["GoGame"]):
         return tr("pass") if vertex == "pass" else vertex
 
     def ended(self) -> str | None:
-        """Return the score after the end; Void for a game without result."""
+        """Return the score if the game is over; Void for a game without result."""
         game = self.game
         return self._result(removed_stones(game, self._owners)) if game.is_over else None
 
@@ -94,7 +94,7 @@ class GoTerminalGame(TerminalGame["GoGame"]):
         )
 
     def hint(self) -> list[str]:
-        """Return winrate, lead, visits and line of the best moves."""
+        """Return lines with winrate, lead, visits and variation of the best moves."""
         lines = [tr(HINT_HEAD)]
         for move in self.search().report.moves[:5]:
             pv = " ".join(map(self._vertex, move.pv[:8]))
@@ -108,7 +108,7 @@ class GoTerminalGame(TerminalGame["GoGame"]):
         return COLORS[result[0].lower()] if "+" in result else None
 
     def in_words(self, result: str) -> str:
-        """Return an SGF result with a sentence: "B+R, Black wins by resignation"."""
+        """Return an SGF result followed by a sentence: "B+R, Black wins by resignation"."""
         if is_japanese():
             return japanese_result(result)
         if result == "Void":
@@ -120,7 +120,7 @@ class GoTerminalGame(TerminalGame["GoGame"]):
         return f"{result}, {COLOR_NAMES[COLORS[winner.lower()]]} wins by {by}"
 
     def score(self) -> str:
-        """Return a map of the expected owners, and the expected score, or the score after the end."""
+        """Return a map of the expected owners with the expected score; after the end, the score."""
         game, owners = self.game, self._owners()
         marks = ["b" if owner > OWNED else "w" if owner < -OWNED else "." for owner in owners]
         lines = [*map(" ".join, game.board.rows(marks))]
@@ -164,7 +164,7 @@ def japanese_result(result: str) -> str:
 
 
 def japanese_lead(lead: float) -> str:
-    """Return which side leads, by Black's points minus White's."""
+    """Return in Japanese which side leads. `lead` is Black's points minus White's."""
     return f"{shown_color(BLACK if lead > 0 else WHITE)}の{abs(lead):.1f}目リード" if round(lead, 1) else "互角"
 
 
@@ -187,7 +187,7 @@ def start_play(settings: PlayGoSettings, options: Options) -> GoGame:
 
 
 def resume_play(path: str, options: Options, named: Collection[str]) -> tuple[GoGame, tuple[str, str]]:
-    """Return the first game of a file, with its own size, komi and, if it names them, rules."""
+    """Return the first game of a file with its players. Its size, komi and named rules replace those of the options."""
     try:
         record = load_record(path)
     except SgfError as error:

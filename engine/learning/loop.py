@@ -204,7 +204,6 @@ class Loop:
             self._start_training()
 
     def _send_network(self) -> None:
-        """Send the workers the current network."""
         state = self.store.state
         self._sent_generation = state.generation
         plays = state.network if state.generation >= self.settings.without_network else self.game.default_evaluator

@@ -198,7 +198,6 @@ class OpponentPool(Generic[G]):
             self._free.append(engine)
 
     def close(self) -> None:
-        """End the engines."""
         for engine in self._all:
             engine.close()
         self._threads.shutdown()

@@ -140,7 +140,6 @@ class GameSearch(TreeRoot):
         self._call_counters = [tree.counters[name] for name in ("stop", "full", "claimed", "playouts")]
 
     def seed(self, seed: int) -> None:
-        """Set the seed of the symmetries."""
         self.owner._rngs[self.number] = seed | 1
 
     def begin(self, game: SearchableGame, line: Sequence[int] | None = None) -> None:

@@ -104,7 +104,6 @@ class FinishedGame(Generic[G]):
     reanalyzed: bool = False  # whether the network has searched a past game again
 
     def names(self, network: str) -> tuple[str, str]:
-        """Return the names of Black and White."""
         own = f"{network} reanalyzing" if self.reanalyzed else network
         return self.engines.get(BLACK, own), self.engines.get(WHITE, own)
 

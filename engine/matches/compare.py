@@ -139,7 +139,6 @@ def duel(
 
 
 def named(game: GameResult, names: Sequence[str], finished: str = "") -> GameResult:
-    """Return a game with the names of its players."""
     black, white = names if game.number % 2 == 0 else reversed(names)
     return dataclasses.replace(game, black=black, white=white, finished=finished)
 

@@ -203,7 +203,6 @@ class Duel:
         )
 
     def _begin(self, rng: np.random.Generator, pair: int) -> Any:
-        """Return the initial game of a pair."""
         config, options = self.config, self._options
         if config.lead is not None:
             return self._learnable.new_game(rng, config.lead)

@@ -72,7 +72,6 @@ class Ratings:
         return replace(self, covariance=spread * self.covariance)
 
     def difference_error(self, first: int, second: int) -> float:
-        """Return the standard error of the difference of two ratings."""
         c = self.covariance
         return math.sqrt(max(float(c[first, first] + c[second, second] - 2 * c[first, second]), 0.0))
 
@@ -284,7 +283,6 @@ class Sprt:
         return "elo1" if ratio >= self.upper else "elo0" if ratio <= self.lower else ""
 
     def line(self, counts: Sequence[float]) -> str:
-        """Return the state of the test on one line."""
         verdict = {"elo1": f": at least {self.elo1:g} Elo", "elo0": f": at most {self.elo0:g} Elo", "": ""}
         return (
             f"SPRT {self.elo0:g} {self.elo1:g}: LLR {self.ratio(counts):.2f} [{self.lower:.2f}, {self.upper:.2f}]"

@@ -84,7 +84,6 @@ class MatchReport:
     endings: tuple[tuple[str, int], ...]
 
     def __str__(self) -> str:
-        """Return the tables as text."""
         return to_text(self).rstrip()
 
 

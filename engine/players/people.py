@@ -1,4 +1,4 @@
-"""Choose moves as people do: by a network's policy, and by how much a move loses as far as a few evaluations show.
+"""Chooses moves as people do: by a network's policy, and by the loss of each move in a short search.
 
 The model is a conditional logit, the usual model of choices with errors:
 
@@ -27,12 +27,12 @@ MIN_PRIOR = 1e-6  # a quantized prior of 0 is less than this
 def features(
     priors: Mapping[int, float], visited: Sequence[MoveReport], *, is_ranked: bool = False
 ) -> npt.NDArray[np.float64]:
-    """Return the logarithm of the prior and the negative loss of each move of `priors`: [moves, 2].
+    """Return [moves, 2] for the moves of `priors`: the logarithm of the prior, and the negative loss.
 
     Args:
         priors: probability of each move.
         visited: moves of a search; moves without a visit are ignored.
-        is_ranked: whether the visited moves are the best of all moves, as an alpha-beta search ranks them.
+        is_ranked: whether the visited moves are better than all other moves, as in a report of an alpha-beta search.
     """
     utilities = {move.move: move.utility for move in visited if move.visits}
     best = max(utilities.values(), default=0.0)

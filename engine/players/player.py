@@ -1,7 +1,7 @@
-"""A player: a search, and the decisions around it that all games share.
+"""A player: a search, and the decisions around the search that all games share.
 
-Start reading at `Player.decide`. The games' players override the methods at the end: moves without a search, time,
-resigning.
+Start reading at `Player.decide`. The players of each game override the methods at the end: moves without a search,
+time, resigning.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Player(abc.ABC, Generic[G]):
     options: Options
 
     def __init__(self, options: Options, game: G) -> None:
-        """Load networks and book of the options, for the board of a game. Errors: see `load`."""
+        """Load the networks and the book that the options name, for the board of a game. Errors: see `load`."""
         self.options = options
         self._lost = LostMoves()
         self._lateness = Lateness()  # between the end of a move's time and the answer, by this machine's load
@@ -97,17 +97,19 @@ class Player(abc.ABC, Generic[G]):
 
     @property
     def policy_search(self) -> PositionSearch:
-        """The search whose evaluator has a policy."""
+        """The search whose evaluator has a policy. An alpha-beta search has none."""
         return self._search
 
     # -- loading ---------------------------------------------------------------------------------------------------
 
     def needs_loading(self, game: G) -> bool:
-        """Whether the options or the game's board name something that is not loaded."""
+        """Return whether the options or the game's board require something that is not loaded."""
         return self._loading_key(game) != self._loaded
 
     def load(self, game: G) -> None:
-        """Load networks and book of the options for the board of a game, unless they are loaded. This may take minutes.
+        """Load the networks and the book that the options name, for the board of a game, unless they are loaded.
+
+        This may take minutes.
 
         Raises:
             LoadingError: loading failed, or options contradict each other. The loaded search stays.
@@ -135,7 +137,7 @@ class Player(abc.ABC, Generic[G]):
         self._report_unused()
 
     def _report_unused(self) -> None:
-        """Log the set options that the search ignores, each option once."""
+        """Log options that the user set but the search ignores, each option once."""
         options, search = self.options, self._search
         changed = {name for name in search.unused if options.get(name) != self._default(name)}
         if options.people_prior > 0.0:  # then a network's policy chooses among the moves
@@ -149,7 +151,7 @@ class Player(abc.ABC, Generic[G]):
         return Search(spec, queue, settings)
 
     def _open_search(self, queue: EvaluationQueue, spec: GameSpec, empty: G) -> PositionSearch:
-        """Return a search with a queue, warmed up at the start of a game. The queue is dropped on failure."""
+        """Return a search that uses a queue, warmed up at the start of a game. If this fails, the queue is closed."""
         try:
             search = self._make_search(spec, queue, self._search_settings(self.options, empty, queue))
             left = address_space_left()
@@ -165,13 +167,13 @@ class Player(abc.ABC, Generic[G]):
         warm_up(search, empty)
 
     def new_game(self, game: G) -> None:
-        """Drop the data of the last game, and load the new game's board. Errors: see `load`."""
+        """Drop the data of the last game, and load the board of the new game. Errors: see `load`."""
         self.load(game)
         self.clear()
         self._lost = LostMoves()
 
     def clear(self) -> None:
-        """Drop the tree and all evaluations."""
+        """Drop the search tree and all evaluations."""
         self._search.clear()
 
     def close(self) -> None:
@@ -184,30 +186,30 @@ class Player(abc.ABC, Generic[G]):
     # -- searches in the background --------------------------------------------------------------------------------
 
     def start(self, request: Request[G]) -> None:
-        """Search until `stop`, or until memory is full, in the background. Errors: see `load`."""
+        """Search in the background until `stop` is called or memory is full. Errors: see `load`."""
         turn = self._turn(request)
         self._place(turn, None)
         self._search.start(Limits(), replace(turn.moves, noise=False))
 
     def report(self) -> SearchReport:
-        """Report the current or last search. Thread-safe."""
+        """Return a report of the current or last search. Thread-safe."""
         return self._adviser.annotate(self._search.report())
 
     def stop(self) -> None:
-        """End a search of `start`, if any, and wait for its threads."""
+        """End the search of `start`, if one runs, and wait for its threads."""
         self._search.stop()
 
     def interrupt(self) -> None:
-        """End the current search soon, with its result so far. Thread-safe."""
+        """Make the current search end soon and return its result so far. Thread-safe."""
         self._search.interrupt()
 
     # -- decisions -------------------------------------------------------------------------------------------------
 
     def decide(self, request: Request[G]) -> Decision:
-        """Choose a move without playing it. Return once it is chosen or the request is stopped.
+        """Choose a move without playing it. Return when it is chosen or the request is stopped.
 
-        If a request ponders or is infinite, the answer may come before `stop` or `ponderhit`. The caller then holds it
-        back.
+        If the request ponders or is infinite, this may return before `stop` or `ponderhit`. The caller then holds the
+        answer back.
 
         Raises:
             LoadingError: there is no evaluator for this board.
@@ -223,11 +225,11 @@ class Player(abc.ABC, Generic[G]):
             request.on_change = None
 
     def choose(self, game: G) -> Decision:
-        """Choose a move with no limits but the options'. Errors: see `decide`."""
+        """Choose a move. Only the options limit the search. Errors: see `decide`."""
         return self.decide(Request(game, hide_history=self.options.ignore_pre_root_history))
 
     def _turn(self, request: Request[G]) -> Turn[G]:
-        """End the background search, load the game's board, apply the options to the search, and copy the position."""
+        """Prepare a turn: end a background search, load the game's board, set up the search, and copy the position."""
         self.end_background()
         self._load_board(request.game)
         options, search = request.options or self.options, self._search
@@ -279,7 +281,7 @@ class Player(abc.ABC, Generic[G]):
         return Decision(drawn, resigns, ponder=pv[1] if len(pv) > 1 else None, report=report)
 
     def _wait_for_move(self, turn: Turn[G]) -> SearchReport:
-        """Wait until the search has a move, up to the time that the clock has left."""
+        """Wait until the search has a move, as far as the clock has time for that."""
         request, search = turn.request, self._search
         left = None if request.clock is None else self._time_left(request.clock, turn.options)
         if left is not None:
@@ -289,14 +291,14 @@ class Player(abc.ABC, Generic[G]):
         return search.report()
 
     def _resigns(self, turn: Turn[G], report: SearchReport) -> bool:
-        """Note whether this move looks lost, and return whether enough own moves in a row did."""
+        """Return whether to resign: enough own moves in a row, this one included, looked lost."""
         options, root = turn.options, turn.root
         is_lost = report.moves[0].winrate < options.resign_threshold
         count = self._lost.count(root.side_to_move, root.ply, is_lost)
         return options.resign and count >= options.resign_moves and self._may_resign(root, report)
 
     def _draw(self, turn: Turn[G], report: SearchReport, temperature: float, never: Collection[int] = ()) -> int:
-        """Return the best move, or a move drawn by the model of people or by visits, but none of `never`."""
+        """Return the best move, or a move drawn by the model of people (which omits `never`) or by visits."""
         options = turn.options
         priors = self._priors(turn) if options.people_prior > 0.0 else {}
         chosen = {move: prior for move, prior in priors.items() if move not in never}
@@ -307,7 +309,7 @@ class Player(abc.ABC, Generic[G]):
         return choose(report, temperature, self._rng, options.temperature_only_below)
 
     def end_background(self) -> None:
-        """End a background search. Its error, if any, goes to the log."""
+        """End a background search, and log its error if it failed."""
         try:
             self._search.stop()
         except Exception as error:
@@ -316,7 +318,7 @@ class Player(abc.ABC, Generic[G]):
     # -- limits ----------------------------------------------------------------------------------------------------
 
     def _schedule(self, turn: Turn[G]) -> Budget:
-        """Return when the search of a turn ends by time, by the current clock."""
+        """Return when time ends the search of a turn, by the current clock."""
         request, options, seconds = turn.request, turn.options, turn.limits.seconds
         if request.is_unlimited:
             return Budget()
@@ -353,54 +355,54 @@ class Player(abc.ABC, Generic[G]):
     def _load(self, game: G) -> PositionSearch: ...
 
     def _load_board(self, game: G) -> None:
-        """Load the board of a game, if boards differ in this game. Changed options wait for `load`."""
+        """Load what a game's board needs, if boards differ in this game. Changed options wait for `load`."""
 
     @abc.abstractmethod
     def _search_settings(self, options: Options, game: G, queue: EvaluationQueue) -> SearchSettings: ...
 
     @abc.abstractmethod
     def _budget(self, clock: Clock, game: G, options: Options, lag: float, lateness: float) -> Budget:
-        """Return the time of a move from the start of its clock.
+        """Return the time for a move, counted from the start of its clock.
 
         `lag` is the time that each move may lose, `lateness` the further time that this move may lose.
         """
 
     def _time_left(self, clock: Clock, options: Options) -> float | None:
-        """Return the seconds from the start of the clock in which a move is in time. None: wait for the search."""
+        """Return the seconds, from the start of the clock, in which a move is in time. None: wait for the search."""
         return None
 
     def _drop_queue(self, queue: EvaluationQueue) -> None:
         queue.close()
 
     def _default(self, name: str) -> Value:
-        """Return the value of an option that the user has not set."""
+        """Return the value that an option has if the user has not set it."""
         value: Value = TABLE[name].default
         return value
 
     def _root(self, request: Request[G]) -> G:
-        """Return the position to search: a copy of the request's."""
+        """Return a copy of the request's position, to search."""
         return request.game.copy()
 
     def _without_search(self, turn: Turn[G]) -> Decision | None:
         return None
 
     def _restrict(self, turn: Turn[G], schedule: Budget | None) -> None:
-        """Restrict a turn's moves and set its adviser. `schedule` is its time; None: a search in the background."""
+        """Restrict a turn's moves and set its adviser. `schedule` is its time; None for a search in the background."""
 
     def raise_visits(self, goals: Mapping[int, int]) -> None:
         """Give root moves of the current search more visits (Go only); see Search.raise_visits. Thread-safe."""
 
     @abc.abstractmethod
     def _fallback_move(self, turn: Turn[G]) -> int:
-        """Return a move for a search that had no time at all."""
+        """Return a move without using the search, which had no time at all."""
 
     def _may_resign(self, game: G, report: SearchReport) -> bool:
         return True
 
     def _priors(self, turn: Turn[G]) -> dict[int, float]:
-        """Return the policy of a network for the turn's moves; empty without a policy."""
+        """Return the policy of a network for the turn's moves; empty if there is none."""
         return self._search.priors()
 
     def _people_prior(self, turn: Turn[G]) -> float:
-        """Return the power of the policy in the model of people."""
+        """Return the exponent of the policy in the model of people."""
         return turn.options.people_prior

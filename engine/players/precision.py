@@ -1,4 +1,5 @@
-"""Decide whether fewer bits are good enough for a network: compare both precisions on games that it plays itself.
+"""Decides whether a lower precision is good enough for a network, by comparing it with fp32 on games that it plays
+itself.
 
 The cache keeps verdicts; yomi contains those for its own networks. The first use of a network on a board size prints
 the choice and its reason to stderr.
@@ -58,7 +59,7 @@ E = TypeVar("E", bound=FileEvaluator)
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Differences between a candidate and its reference."""
+    """How well a precision agrees with its reference, fp32."""
 
     positions: int
     same_move: float  # Share of positions in which the policies have the same best legal move
@@ -78,7 +79,7 @@ class Agreement:
 
 
 class _Recorder(OnNetwork):
-    """Copies each batch of one row with its results."""
+    """Copies each evaluated batch of one row."""
 
     def __init__(self, network: Evaluator) -> None:
         super().__init__(network)
@@ -96,9 +97,9 @@ def record(
     positions: int = POSITIONS,
     seconds: float = SECONDS,
 ) -> list[Batch]:
-    """Return evaluated batches of one row from games whose moves are drawn from the policy.
+    """Play games whose moves are drawn from the policy, and return their evaluated batches of one row each.
 
-    `begin` returns the start of a game. Stops after `positions` batches, or after `seconds` with MIN_POSITIONS.
+    `begin` returns the start of a game. Stops after `positions` batches, or after `seconds` if there are MIN_POSITIONS.
     """
     spec, recorder = reference.spec, _Recorder(reference)
     queue = InlineQueue(recorder)
@@ -141,9 +142,9 @@ def compare(recorded: Sequence[Batch], candidate: Evaluator) -> Agreement:
 
 
 def with_suitable_precision(make: Callable[[str], E], precision: str, begin: Callable[[], PlayableGame]) -> E:
-    """Return an evaluator in a precision. auto is the fastest that agrees with fp32 on games from `begin`.
+    """Return an evaluator in a precision. `auto` is the fastest precision that agrees with fp32 on games from `begin`.
 
-    `make` makes the evaluator in a precision; its auto is the fastest of the machine.
+    `make` returns an evaluator in a given precision. Its `auto` is the machine's fastest precision.
     """
     evaluator = make(precision)
     if precision != "auto" or evaluator.precision == "fp32" or evaluator.is_exact:
@@ -186,7 +187,7 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, begin: Cal
 
 
 def _on_board(evaluator: FileEvaluator) -> str:
-    """Return the network's boards for a message; empty in a game that has one board (shogi)."""
+    """Return the board size for a message; empty if the game has one size only (shogi)."""
     size = evaluator.info.board_size
     if evaluator.spec.area == 0:
         return ""
@@ -203,7 +204,7 @@ def _tell(evaluator: FileEvaluator, why: str) -> None:
 
 
 def _tell_once(evaluator: FileEvaluator) -> None:
-    """Print the choice and its reason, unless a file in the cache shows that they were printed before."""
+    """Print the choice and its reason, unless the cache contains a file that marks them as printed."""
     info = evaluator.info
     backend = evaluator.backend.partition(",")[0].replace(" ", "-")
     told = default_cache_dir() / "told" / f"{info.source_sha256[:32]}-{info.board_size}-{backend}"
@@ -234,7 +235,7 @@ def _cache_dir() -> Path:
 
 
 def _known(file_name: str) -> Agreement | None:
-    """Return the cached verdict or the verdict that is part of yomi; None if there is no readable one."""
+    """Return a verdict from the cache or from yomi's own files; None if there is no readable verdict."""
     for folder in (PRECISION_DIR, _cache_dir()):
         path = folder / file_name
         try:

@@ -1,4 +1,4 @@
-"""Requests to players and their answers, in all games. Plain data: nothing compiled is imported."""
+"""Requests to players, and their answers, for all games. These are plain data: nothing compiled is imported."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ G = TypeVar("G", bound=PlayableGame)
 
 
 class LoadingError(EvaluatorError):
-    """A network, a book or a device that cannot be used."""
+    """A network, a book or a device cannot be used."""
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +88,7 @@ class Request(Generic[G]):
 
     @property
     def is_pondering(self) -> bool:
-        """Whether the opponent has not moved yet."""
+        """Whether the opponent has not played the expected move yet."""
         return self.ponder and not self._is_hit
 
     @property
@@ -113,7 +113,7 @@ class Request(Generic[G]):
         self._notify()
 
     def wait(self, timeout: float) -> bool:
-        """Wait for `stop` or `ponderhit`, at most `timeout` seconds; False if time ran out."""
+        """Wait for `stop` or `ponderhit`, at most `timeout` seconds. Return False if the time ran out."""
         with self._changed:
             return self._changed.wait_for(lambda: self._is_stopped or self._is_hit, timeout)
 
@@ -133,7 +133,7 @@ class Adviser:
 
     @property
     def line(self) -> tuple[int, ...]:
-        """A won line; empty if none was found."""
+        """The moves of a won line; empty if none was found."""
         return ()
 
     @property
@@ -142,19 +142,19 @@ class Adviser:
         return False
 
     def start(self) -> None:
-        """Start to look for a won line while the search runs."""
+        """Start to look for a won line, beside the search."""
 
     def stop(self) -> None:
         """Stop looking for a line. A line that was found remains available."""
 
     def annotate(self, report: SearchReport) -> SearchReport:
-        """Return the search's report with the game's additions."""
+        """Return a report of the search with the adviser's additions."""
         return report
 
 
 @dataclass(slots=True)
 class Turn(Generic[G]):
-    """A request that is being answered."""
+    """The state of a request while the player answers it."""
 
     request: Request[G]
     options: Options  # the request's, or the player's
@@ -166,7 +166,7 @@ class Turn(Generic[G]):
     adviser: Adviser = field(default_factory=Adviser)
 
     def has_enough(self, report: SearchReport) -> bool:
-        """Whether the search may end: by a proof, a depth, or playouts, which pondering counts, too."""
+        """Return whether the search may end by a proof, its depth, or its playouts (which count while pondering)."""
         request, depth, playouts = self.request, self.limits.depth, self.limits.playouts
         if request.is_unlimited:
             return False

@@ -1,4 +1,4 @@
-"""Setup of all games' players: evaluators, number of threads, settings of the search, tuned settings.
+"""Sets up the players of all games: evaluators, number of threads, settings of the search, tuned settings.
 
 `yomi net calibrate` saves tuned settings for each network, board size and machine in the cache's folder `tuning`.
 """
@@ -55,7 +55,7 @@ class EvaluatorFactory:
     formats: Sequence[type[FileFormat]]  # of the networks
 
     def check(self, options: Options) -> None:
-        """Raise EvaluatorError if the evaluator is not for this game, or if a named network has no use."""
+        """Raise EvaluatorError if the evaluator is not for this game, or if a network is named but not used."""
         kind = options.evaluator
         if has_network(options):
             return
@@ -127,9 +127,9 @@ def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
 def common_settings(
     options: Options, game: str, queue: EvaluationQueue, c_puct: float, **decided: Any
 ) -> SearchSettings:
-    """Return the settings of the search by the options. Unset options get values for the machine and evaluator.
+    """Return the search settings of all games from the options. Unset options get values for the machine and evaluator.
 
-    `c_puct` is the value for none. `decided` are settings that the game or the evaluator overrides.
+    `c_puct` is the value if the option is unset. `decided` are settings that the game or the evaluator overrides.
     """
     known = {row.name for row in fields(SearchOptions)}
     chosen: dict[str, Any] = {row.name: options.get(row.name) for row in rows_for(game) if row.name in known}
@@ -152,7 +152,7 @@ class Tuning:
 
 
 def tuned(options: Options, game: str, size: BoardSize) -> Options:
-    """Return the options with tuned values for unset fields, or the same object if nothing was tuned.
+    """Return the options with tuned values for unset options, or the same object if nothing was tuned.
 
     The tuned values belong together. They are used only if all options of TUNED are unset.
     """
@@ -168,7 +168,7 @@ def tuned(options: Options, game: str, size: BoardSize) -> Options:
 
 
 def load_tuning(net: Path, size: int) -> Tuning | None:
-    """Return the tuned settings of a network on this machine, or None."""
+    """Return the tuned settings for a network on this machine, or None if there are none."""
     path, text = net, ""
     try:
         path = _tuning_file(net, size)
@@ -189,7 +189,7 @@ def _warn_once(path: Path, text: str, error: str) -> None:
 
 
 def save_tuning(net: Path, size: int, tuning: Tuning) -> Path:
-    """Save settings for this machine and return the file, or raise OSError."""
+    """Save tuned settings for a network on this machine. Return the file, or raise OSError."""
     path = _tuning_file(net, size)
     path.parent.mkdir(parents=True, exist_ok=True)
     data = {"network": net.name, "board_size": size, "machine": machine_facts(), **dataclasses.asdict(tuning)}
@@ -199,7 +199,7 @@ def save_tuning(net: Path, size: int, tuning: Tuning) -> Path:
 
 @functools.cache
 def machine_facts() -> dict[str, object]:
-    """Return the facts that tuned settings depend on, besides the network."""
+    """Return the facts about the machine on which tuned settings depend."""
     return {
         "processor": processor_name(),
         "cores": usable_cores(),

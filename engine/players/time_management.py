@@ -1,4 +1,4 @@
-"""Time of a search in all games: watch it, end it in time, choose the move, and count lost moves."""
+"""The time of a search, for all games: watch it, end it in time, choose the move, and count lost moves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_LATENESS = 0.5  # seconds; a longer delay is no load but a machine that was 
 
 
 class Lateness:
-    """Delays of moves. The clock needs a reserve for them."""
+    """The delays of answers on this machine. The clock needs a reserve for them."""
 
     def __init__(self) -> None:
         self.expected = 0.0  # seconds of the next move
@@ -51,9 +51,9 @@ class Lateness:
 
 
 def warm_up(search: PositionSearch, game: PlayableGame) -> None:
-    """Search a little and drop the tree, so that nothing is loaded for the first time on a clock.
+    """Search a little and drop the tree, so that no code is loaded for the first time while a clock runs.
 
-    Plays a move on `game`. Afterwards the search has no position, and its latency is that of full batches. The cost is
+    Plays a move on `game`. Afterwards the search has no position, and its latency is that of full batches. This takes
     about WARM_UP evaluations and one batch for each thread.
     """
     try:
@@ -76,7 +76,7 @@ def watch(
 ) -> float:
     """Wait until the search of a turn has ended or should end. The caller must end it.
 
-    Return the longest delay of this thread in seconds: how much longer a wait took than requested, on a loaded machine.
+    Return the longest delay of this thread in seconds: how much longer than requested a wait took, on a loaded machine.
 
     Args:
         search: the running search.
@@ -119,9 +119,10 @@ def watch(
 
 
 def is_settled(report: SearchReport, begin: float, now: float, plan: Budget) -> bool:
-    """Whether a search on a clock may end: time is up and the best move has most visits, or no move can catch up.
+    """Return whether a search on a clock may end: time is up and the best move has most visits, or no move can catch
+    up.
 
-    It began at `begin`, which may be before the clock started (pondering).
+    `begin` is the start of the search, which may be before the clock started (pondering).
     """
     moves = report.candidates
     if not moves:
@@ -140,8 +141,8 @@ def is_settled(report: SearchReport, begin: float, now: float, plan: Budget) -> 
 def end_search(search: PositionSearch, patience: float, pv_length: int = 60) -> SearchReport:
     """End a search that must have an answer, and return its report, even if its evaluator has failed.
 
-    After `patience` seconds the current report is returned, and the search's next call waits for the threads. An error
-    of an evaluator or a worker is raised only if the search has found no move.
+    If the threads need more than `patience` seconds, the current report is returned, and the search's next call waits
+    for them. An error of an evaluator or a worker is raised only if the search has found no move.
     """
     search.interrupt()
     if not search.wait(patience):
@@ -157,7 +158,7 @@ def end_search(search: PositionSearch, patience: float, pv_length: int = 60) -> 
 
 
 def choose(report: SearchReport, temperature: float, rng: np.random.Generator, only_below: float = 1.0) -> int:
-    """Return the best move of a report with moves, or a move drawn by visits at a temperature above 0; see `draw`."""
+    """Return the best move of a report, or a move drawn by visits if the temperature is above 0; see `draw`."""
     if temperature <= 0.0:
         return report.moves[0].move
     moves = report.candidates
@@ -174,7 +175,7 @@ class LostMoves:
         self._plies: dict[int, set[int]] = {BLACK: set(), WHITE: set()}
 
     def count(self, color: int, ply: int, is_lost: bool) -> int:
-        """Note whether a move looks lost, and return how many in a row did. The same ply counts once."""
+        """Record whether the move at a ply looks lost. Return how many own moves in a row did; a ply counts once."""
         lost = {earlier for earlier in self._plies[color] if earlier < ply}
         if is_lost:
             lost.add(ply)

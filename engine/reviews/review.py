@@ -1,4 +1,4 @@
-"""Result of a review in all games: an opinion of every position, and the loss and the class of every move."""
+"""The result of a review: an opinion on every position, and the loss and class of every move. All games share it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """Result of a position's search. Values are those of the best move, for the side to move."""
+    """The result of a position's search. Values are those of the best move, for the side to move."""
 
     color: int  # the side to move
     winrate: float  # [0, 1]
@@ -81,14 +81,14 @@ class Opinion:
         return self.score if self.score is None or color == self.color else -self.score
 
     def turned(self) -> Opinion:
-        """Return the opinion of the position before, whose only move leads here."""
+        """Return the opinion on the position before, from which the only move leads here."""
         mate = None if self.mate is None else -self.mate + (1 if self.mate <= 0 else -1)
         score = None if self.score is None else -self.score
         return Opinion(opponent(self.color), 1.0 - self.winrate, score, mate=mate, visits=self.visits)
 
 
 def candidates_of(report: SearchReport, score: Callable[[MoveReport], float | None]) -> tuple[Candidate, ...]:
-    """Return the visited moves of a report, best first, with scores by `score`."""
+    """Return the visited moves of a report, best first. `score` returns the score of each."""
     return tuple(
         Candidate(move.move, move.visits, round(move.prior, 4), round(move.winrate, 4), score(move), move.pv[:PV_KEPT])
         for move in report.moves[:CANDIDATES]
@@ -96,7 +96,7 @@ def candidates_of(report: SearchReport, score: Callable[[MoveReport], float | No
 
 
 def ownership_letters(ownership: NDArray[np.float32] | None) -> str:
-    """Return Black's ownership of each point (-1 to +1) as letters from A to z, or no text without ownership."""
+    """Return Black's ownership of each point (-1 to +1) as letters from A to z, or an empty text without ownership."""
     if ownership is None:
         return ""
     steps = np.rint((np.clip(ownership, -1.0, 1.0) + 1.0) * 0.5 * (ord("z") - ord("A"))).astype(int)
@@ -104,7 +104,7 @@ def ownership_letters(ownership: NDArray[np.float32] | None) -> str:
 
 
 def ownership_values(letters: str) -> NDArray[np.float32]:
-    """Return the ownership that `ownership_letters` has written."""
+    """Return the ownership that `ownership_letters` has converted to letters."""
     codes = np.frombuffer(letters.encode("ascii"), np.uint8).astype(np.float32)
     return (codes - ord("A")) / np.float32(0.5 * (ord("z") - ord("A"))) - 1
 
@@ -124,17 +124,17 @@ class ReviewedMove:
 
     @property
     def is_best(self) -> bool:
-        """Whether the engine would have played it, or a mirror image of it."""
+        """Whether this is the engine's best move, or a mirror image of it."""
         return self.move == self.before.best or self.is_mirrored
 
     @property
     def _loses_nothing(self) -> bool:
-        """Whether it is as good as the best move, or a mate is certain after it."""
+        """Whether the move is as good as the best move, or leads to a certain mate."""
         return self.is_best or (self.after.mate is not None and self.after.mate <= 0)
 
     @property
     def winrate_after(self) -> float:
-        """Winrate, after the move, of the side that played it. It fits the loss if one search valued both moves."""
+        """Winrate of the mover after the move. It agrees with the loss if the same search has valued both moves."""
         after, loss = self.after.winrate_for(self.color), self.winrate_loss
         if self._loses_nothing or self.before.played_winrate is None:
             return after
@@ -157,13 +157,13 @@ class ReviewedMove:
 
     @property
     def missed_mate(self) -> int | None:
-        """Plies of a mate that was there before the move and is gone after it; None if none was missed."""
+        """Plies of a mate that existed before the move but not after it; None if no mate was missed."""
         mate, after = self.before.mate, self.after.mate
         is_missed = mate is not None and mate > 0 and not self.is_best and (after is None or after > 0)
         return mate if is_missed else None
 
     def limited_loss(self, limit: float) -> float | None:
-        """Return `score_loss`, with all scores and the loss up to `limit`."""
+        """Return `score_loss` computed with scores between -limit and limit. The loss is at most `limit`, too."""
         change = self.change(limit)
         if change is None or self._loses_nothing:
             return None if change is None else 0.0
@@ -172,7 +172,7 @@ class ReviewedMove:
         return min(limit, agreed_loss(change, inside, max(self.before.score_noise, self.after.score_noise)))
 
     def change(self, limit: float) -> float | None:
-        """Return the score before the move less the score after it, both up to `limit`; None without scores."""
+        """Return the score before the move minus the score after it, both limited to +-`limit`; None without scores."""
         before, after = self.before.score_for(self.color), self.after.score_for(self.color)
         return None if before is None or after is None else limited(before, limit) - limited(after, limit)
 
@@ -182,11 +182,11 @@ def limited(score: float, limit: float) -> float:
 
 
 def agreed_loss(after: float, inside: float, noise: float) -> float:
-    """Return the loss of a move on which two searches agree, or what one of them sees beyond the noise; at least 0.
+    """Return the loss of a move, at least 0: the part on which two searches agree, or a loss in one beyond the noise.
 
     Args:
         after: loss by the search after the move.
-        inside: loss by the search before it, which has valued the played move beside the best one.
+        inside: loss by the search before the move, which has valued the played move beside the best one.
         noise: change of value that means nothing.
     """
     return max(0.0, min(after, inside), max(after, inside) - noise)
@@ -199,7 +199,8 @@ def reviewed_moves(
     pv_moves: int,
     is_mirrored: Callable[[int, int, int], bool] = lambda *_: False,
 ) -> list[ReviewedMove]:
-    """Return the moves of a record with the opinions before and after each move, the last one after the game.
+    """Return the moves of a record with the opinions before and after each move; the last opinion is on the final
+    position.
 
     `name` formats a move. `is_mirrored` returns whether a symmetry of position n maps one move to another.
     """
@@ -220,9 +221,9 @@ def reviewed_moves(
 
 
 def carried_back(found: Sequence[Opinion | None], moves: Sequence[int]) -> list[Opinion]:
-    """Return the opinions, with the value after a forced move as the value before it.
+    """Return the opinions, in which a position before a forced move gets the value of the position after it.
 
-    The later search looks deeper. None stands for a position with one legal move, which was not searched.
+    The later search looks deeper. None is the opinion on a position with one legal move, which was not searched.
     """
     opinions: list[Opinion] = []
     for index in range(len(found) - 1, -1, -1):
@@ -238,7 +239,7 @@ def carried_back(found: Sequence[Opinion | None], moves: Sequence[int]) -> list[
 
 
 def _is_forced(opinion: Opinion, move: int, after: Opinion) -> bool:
-    """Whether a played move was nearly the only one, and the search after it has more visits than it had before."""
+    """Return whether a move was nearly the only one, and the search after it has more visits than it had before."""
     if not opinion.candidates or opinion.candidates[0].move != move or opinion.color == after.color:
         return False
     best, visits = opinion.candidates[0], sum(each.visits for each in opinion.candidates)
@@ -247,9 +248,9 @@ def _is_forced(opinion: Opinion, move: int, after: Opinion) -> bool:
 
 
 def with_noise(moves: Sequence[ReviewedMove], limit: float) -> list[ReviewedMove]:
-    """Return the moves with their noise: the median change of score over the nearest best moves.
+    """Return the moves with their noise: the median change of score over the nearest moves that were the best.
 
-    A perfect search would see no change there. Too few best moves give no noise.
+    A perfect search would see no change at a best move. If there are too few best moves, the noise is 0.
     """
     # equal scores were carried back
     changes = [(move.number, abs(change)) for move in moves if move.is_best and (change := move.change(limit))]
@@ -265,7 +266,7 @@ def with_noise(moves: Sequence[ReviewedMove], limit: float) -> list[ReviewedMove
 
 @dataclass(slots=True)
 class Review:
-    """A game and the engine's opinions. Each game has a subclass with the record."""
+    """A game with the engine's opinions. Each kind of game has a subclass that adds the record."""
 
     game: str
     score: Score  # format of its scores
@@ -288,11 +289,11 @@ class Review:
 
     @property
     def has_points(self) -> bool:
-        """Whether losses of score decide classes beside losses of winrate. Tables and pages then show scores first."""
+        """Whether both winrate and points decide the class of a move. Tables and pages then show points first."""
         return math.isfinite(self.score.whole) and all(opinion.score is not None for opinion in self.opinions)
 
     def files(self) -> dict[str, bytes]:
-        """Return the annotated record by file suffix, or raise ReviewError if it cannot be written."""
+        """Return the annotated record as files by suffix. Raises ReviewError if it cannot be written."""
         raise NotImplementedError
 
     def board(self, turn: int) -> str:
@@ -304,38 +305,38 @@ class Review:
         raise NotImplementedError
 
     def played_text(self, move: ReviewedMove) -> str:
-        """Return a played move as the user reads it."""
+        """Return a played move in the user's notation."""
         line = self.japanese_line if is_japanese() else None
         return move.text if line is None else "".join(line(move.number - 1, [move.move]))
 
     def better_line(self, move: ReviewedMove) -> Sequence[str]:
-        """Return the best line before a move as the user reads it."""
+        """Return the best line before a move in the user's notation."""
         line = self.japanese_line if is_japanese() else None
         return move.pv_text if line is None else line(move.number - 1, move.before.pv[: len(move.pv_text)])
 
     def side(self, color: int) -> str:
-        """Return the name of a side as the user reads it."""
+        """Return the name of a side in the user's language."""
         return (self.sides or JAPANESE_SIDES[self.game])[color] if is_japanese() else COLOR_NAMES[color]
 
     def loss_of(self, move: ReviewedMove) -> float | None:
-        """Return a move's loss in the unit of the thresholds. None if the unit is points and scores are missing."""
+        """Return a move's loss in the unit of the thresholds; None if that is points and the scores are missing."""
         return self.thresholds.loss(move.winrate_loss, self._points(move), self.score)
 
     def _points(self, move: ReviewedMove) -> float | None:
-        """Return a move's loss of score beyond the noise."""
+        """Return a move's loss of score, reduced by the noise."""
         points = move.limited_loss(self.score.mean_limit)
         return None if points is None else max(0.0, points - move.noise)
 
     def accuracy_of(self, move: ReviewedMove) -> float:
-        """Return a move's accuracy in percent by the greater loss: the formula of Lichess."""
+        """Return a move's accuracy in percent. Lichess's formula is applied to the greater of both losses."""
         return min(100.0, max(0.0, 103.1668 * math.exp(-4.354 * self._share_of(move)) - 3.1669))
 
     def _share_of(self, move: ReviewedMove) -> float:
-        """Return the greater loss, of winrate or of points, as a share of a won game."""
+        """Return the greater loss, of winrate or of points, as a share of a won game: 0 to 1."""
         return 0.01 * (DEFAULT.loss(move.winrate_loss, self._points(move), self.score) or 0.0)
 
     def is_unclear(self, move: ReviewedMove) -> bool:
-        """Whether the value changes by half an inaccuracy, also upwards: one of the two searches was too short."""
+        """Return whether the value changes by half an inaccuracy, up or down: a search was too short."""
         points = max(0.0, abs(move.change(self.score.mean_limit) or 0.0) - move.noise)
         winrates = (opinion.winrate_for(move.color) for opinion in (move.before, move.after))
         change = self.thresholds.loss(abs(operator.sub(*winrates)), points, self.score)
@@ -366,7 +367,7 @@ class Review:
         return self.thresholds.class_of(loss) in CLASSES[1:]
 
     def alternatives(self, move: ReviewedMove) -> list[Candidate]:
-        """Return other good moves instead of a mistake, best first: moves with visits that are no mistakes."""
+        """Return other good moves instead of a mistake, best first: visited moves that are no mistakes."""
         first, *others = move.before.candidates or (None,)
         good = [
             each
@@ -379,13 +380,13 @@ class Review:
         return good[:ALTERNATIVES]
 
     def _candidate_loss(self, opinion: Opinion, candidate: Candidate) -> float:
-        """Return how much worse a candidate is than the best move, in the unit of the thresholds."""
+        """Return the loss of a candidate against the best move, in the unit of the thresholds."""
         best = opinion.candidates[0]  # the opinion's own value may have been carried back
         points = (best.score or 0.0) - (candidate.score or 0.0)
         return self.thresholds.loss(best.winrate - candidate.winrate, points, self.score) or 0.0
 
     def losses(self, winrate: float, points: float | None, more_digits: int = 0) -> list[str]:
-        """Return a loss of winrate and of score as the user reads them, the more important one first."""
+        """Return a loss of winrate and of score as texts for the user, the more important one first."""
         texts = [f"{100 * winrate:.{1 + more_digits}f}%"]
         if points is not None:
             shown = f"{points:.{self.score.digits + more_digits}f}"
@@ -393,7 +394,6 @@ class Review:
         return texts[::-1] if self.has_points else texts
 
     def phase_of(self, move: ReviewedMove) -> int:
-        """Return the index in PHASES."""
         return sum(move.number > first for first in self.phases)
 
     def facts(self) -> str:
@@ -421,9 +421,9 @@ class Review:
         return parts
 
     def worst(self, color: int, count: int) -> list[ReviewedMove]:
-        """Return the moves of a side that lost most, worst first, without moves that lost nothing.
+        """Return the moves of a side that lost most, worst first. Moves that lost nothing are omitted.
 
-        With points, moves of a class come before moves of a lesser class, and greater losses of points come first.
+        In games with points the class of a move decides first, then its loss of points.
         """
         moves = [
             move
@@ -465,7 +465,7 @@ class Review:
         return {**self.summary(color), "phases": phases}
 
     def to_json(self) -> dict[str, Any]:
-        """Return all results. Winrates and scores of positions are Black's."""
+        """Return all results as JSON. Winrates and scores of positions are Black's."""
         return {
             "game": self.game,
             "engine": self.engine,
@@ -518,14 +518,14 @@ def shown_limit(limit: str) -> str:
 
 
 def reviewed_by(review: Review, *, japanese: bool = False) -> str:
-    """Return the first comment of an annotated record."""
+    """Return the first comment of an annotated record, which names the reviewer."""
     begin, limits = ("検討：", "、基準 ") if japanese else ("reviewed by ", ", thresholds ")
     thresholds = "" if review.thresholds == DEFAULT else f"{limits}{review.thresholds}"
     return f"{begin}{short_engine(review.engine)}{thresholds}"
 
 
 def short_engine(engine: str) -> str:
-    """Return `yomi (b10c384)` for the description of an evaluator, such as `b10c384h6nbttflrs on cpu (...)`."""
+    """Shorten an evaluator's description, such as `b10c384h6nbttflrs on cpu (...)`, to `yomi (b10c384)`."""
     name = engine.partition(" on ")[0]
     size = re.match(r"b\d+c\d+(nbt)?", name)
     return f"yomi ({size[0] if size else name})"

@@ -50,7 +50,7 @@ RECORD_ERRORS = (ReviewError, NetworkError, EvaluatorError)  # of one record: th
 
 @dataclass(frozen=True, slots=True)
 class ReviewSettings:
-    """How records are reviewed, besides the options of the engine, and which files are made of a review."""
+    """How records are reviewed, and which files a review writes. The options of the engine are separate."""
 
     thresholds: Thresholds = DEFAULT
     quick: int | float | None = None
@@ -62,7 +62,7 @@ class ReviewSettings:
     quiz: tuple[int, ...] = ()  # sides whose mistakes the page asks for
 
     def plan(self, options: Options, speed: float, positions: int, unit: str = "visits") -> Plan:
-        """Return how a game is searched; `speed` is in visits or nodes (`unit`) per second. Raises OptionError."""
+        """Return the plan for searching a game. `speed` is visits or nodes (`unit`) per second. Raises OptionError."""
         wanted = self.quick
         if wanted is None and options.seed is not None:
             wanted = 0  # the clock must not decide
@@ -81,7 +81,7 @@ class ReviewSettings:
         return Plan(self.thresholds, visits)
 
     def files(self, review: Review, name: str) -> dict[str, bytes]:
-        """Return the files of a review by suffix; `name` is that of the game."""
+        """Return the files of a review by suffix. `name` is the name of the game."""
         files = review.files() if self.record else {}
         if self.html:
             from yomi.engine.pages.review import review_page
@@ -94,7 +94,6 @@ class ReviewSettings:
         return files
 
     def finish(self, name: str, number: int, review: Review) -> ReviewedGame:
-        """Return the texts and files of a review."""
         from yomi.engine.pages.review import index_cells
         from yomi.engine.reviews.text import table
 
@@ -129,7 +128,7 @@ class ReviewedGame:
 
 
 class Reviewers:
-    """The reviewer of each game, created for the first record of the game."""
+    """The reviewers by game. Each is created for the first record of its game."""
 
     def __init__(
         self,
@@ -138,12 +137,12 @@ class Reviewers:
         settings: ReviewSettings,
         say: Say,
     ) -> None:
-        """Begin without a reviewer.
+        """Store the arguments. No reviewer is created yet.
 
         Args:
             games: all games by name.
             find_options: returns the options of the reviewer of a game.
-            settings: of the reviews.
+            settings: settings of the reviews.
             say: shows the progress of loading.
         """
         self.games, self.settings = games, settings
@@ -158,7 +157,7 @@ class Reviewers:
         """Yield the name and the review of each game of a record.
 
         Args:
-            path: of the record.
+            path: file of the record.
             progress: receives the progress of the searches.
             later: further records, for the expected time.
             journal: the positions of an interrupted review, which are not searched again.
@@ -198,7 +197,7 @@ class Reviewers:
             yield name, reviewer.review(record, progress, known, plan)
 
     def fault(self, path: Path, error: Exception) -> str:
-        """Return the text of one of RECORD_ERRORS."""
+        """Return the message of an error of RECORD_ERRORS."""
         text, suffixes = fault_of(path, error), known_suffixes(self.games)
         if isinstance(error, ReviewError) and path.suffix.lower() not in suffixes:
             text += tr(" (known endings of records: {suffixes})", suffixes=" ".join(suffixes))
@@ -210,7 +209,7 @@ class Reviewers:
         return self._options[game.name]
 
     def options_of(self, paths: Sequence[Path]) -> dict[str, Options]:
-        """Return the options of the games of some records."""
+        """Return the options by game, for the games that occur in some records."""
         found: dict[str, Options] = {}
         for path in paths:
             with contextlib.suppress(ReviewError):  # reported when it is the record's turn
@@ -219,7 +218,7 @@ class Reviewers:
         return found
 
     def networks(self, paths: Sequence[Path]) -> dict[str, str]:
-        """Return the network files that evaluate some records, by use."""
+        """Return the network files that evaluate some records, by their use."""
         found: dict[str, str | None] = {}
         for game, options in self.options_of(paths).items():
             found[game] = network_file(options, game)
@@ -234,7 +233,6 @@ class Reviewers:
             reviewer.close()
 
     def _get(self, game: Game[Any, Any], path: Path) -> Reviewer[Any]:
-        """Return the reviewer of the game of the record `path`."""
         if game.name not in self._made:
             thresholds, options = self.settings.thresholds, self.options(game)
             if thresholds.unit not in (BOTH, WINRATE, game.score.unit):
@@ -250,7 +248,7 @@ class Reviewers:
         return self._made[game.name]
 
     def _renew(self, game: Game[Any, Any], path: Path) -> Reviewer[Any]:
-        """Create the reviewer of a game again, with the random numbers of a new one."""
+        """Create a game's reviewer again, so that its random numbers begin again."""
         self._made.pop(game.name).close()
         return self._get(game, path)
 
@@ -267,7 +265,7 @@ class Job:
 
 
 def find_jobs(games: Mapping[str, Game[Any, Any]], paths: Sequence[Path], out: Path | None) -> list[Job]:
-    """Return the records in files and folders. Files that a review has written are skipped in folders.
+    """Return the records in files and folders. In folders, files that a review has written are skipped.
 
     `out` is the folder of the reviews; None: they are written beside their records. Raises JobError.
     """
@@ -298,7 +296,7 @@ def known_suffixes(games: Mapping[str, Game[Any, Any]]) -> list[str]:
 
 
 def game_of(games: Mapping[str, Game[Any, Any]], path: Path) -> Game[Any, Any]:
-    """Return the game of a record by its name, or by its content if the ending is unknown. Raises ReviewError."""
+    """Return the game of a record by its suffix, or by its content if the suffix is unknown. Raises ReviewError."""
     for game in games.values():
         if path.suffix.lower() in game.suffixes:
             return game
@@ -314,10 +312,10 @@ def game_of(games: Mapping[str, Game[Any, Any]], path: Path) -> Game[Any, Any]:
 
 
 class Output:
-    """The files and results of some reviews."""
+    """The files and results that reviews have written."""
 
     def __init__(self, written: set[Path] | None = None) -> None:
-        """`written`: files of other reviews of this run, which are not overwritten; new files are added."""
+        """`written` contains files of this run, which are never overwritten. New files are added to it."""
         self.written = set() if written is None else written
         # Name and files of each game, and the cells of its page in the list of pages
         self.games: list[tuple[str, dict[str, Path], Sequence[str]]] = []
@@ -330,7 +328,7 @@ class Output:
         return any("error" in entry for entry in self.reviewed)
 
     def place(self, job: Job, name: str, suffix: str) -> Path:
-        """Return the path of a game's file. Records of equal names get their ending or a number."""
+        """Return the path for a game's file. If records have equal names, the suffix or a number is added."""
         key = job, name, suffix
         if key not in self._places:
             with_ending = f"{name}{job.path.suffix}"
@@ -341,14 +339,14 @@ class Output:
         return self._places[key]
 
     def write(self, job: Job, name: str, files: Mapping[str, bytes]) -> dict[str, Path]:
-        """Write the files of a game by suffix, in place of earlier ones, and return their paths."""
+        """Write the files of a game by suffix, replacing earlier ones. Return their paths."""
         paths = {suffix: self.place(job, name, suffix) for suffix in files}
         for suffix, data in files.items():
             write(paths[suffix], data)
         return paths
 
     def add(self, job: Job, game: ReviewedGame) -> dict[str, Path]:
-        """Write the files of a reviewed game, keep its results, and return the paths."""
+        """Write the files of a reviewed game, and store its results. Return the paths."""
         paths = self.write(job, game.name, game.files)
         self.games.append((game.name, paths, game.cells))
         self.engine = game.engine
@@ -361,7 +359,7 @@ class Output:
             write(path, text.encode("utf-8", "backslashreplace"))  # names of files need not be UTF-8
 
     def write_index(self, folder: Path | None) -> Path | None:
-        """Write a page that links to the pages of several games, to a folder or beside the first page."""
+        """Write a page with links to several games' pages, to a folder or beside the first page. Return its path."""
         pages = [(name, paths[".html"], cells) for name, paths, cells in self.games if ".html" in paths]
         if len(pages) < 2:
             return None
@@ -374,7 +372,7 @@ class Output:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file and its folder, or raise JobError."""
+    """Write a file, after making its folder. Raises JobError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, data)

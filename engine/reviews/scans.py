@@ -1,4 +1,4 @@
-"""The searches of a review: a first pass, longer searches of unclear positions; their journal and expected time."""
+"""The searches of a review: a first pass, then longer searches of unclear positions; journal and expected time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ DEFAULT_PLAN = Plan()
 
 
 class Progress:
-    """Receives the progress of a review. This one ignores it."""
+    """Receives the progress of a review. This base class ignores it."""
 
     def estimated(self, line: str) -> None:
         """Called with the expected time of all records of a game, before the first of them."""
@@ -66,28 +66,28 @@ class Progress:
         """Called before a game is searched, with its name and the positions of an interrupted review."""
 
     def begin(self, scan: int, positions: int, known: int) -> None:
-        """Called before a scan (FIRST, SHORT or FULL) of some positions, of which some are known already."""
+        """Called before a scan (FIRST, SHORT or FULL) of some positions. Some of them may be known already."""
 
     def tick(self) -> None:
-        """Called after each position that was not known."""
+        """Called after each newly searched position."""
 
     def first_pass(self, review: Review) -> None:
-        """Called after the first pass, with its review."""
+        """Called after the first pass, with the review by its results."""
 
 
 class KnownPositions:
-    """The searched positions of a game. A review adds to them, one after another."""
+    """The searched positions of a game. A review adds one position after another."""
 
     def __init__(
         self,
         found: Mapping[tuple[int, int], Judgement] | None = None,
         keep: Callable[[int, int, Judgement], None] = lambda scan, index, judgement: None,
     ) -> None:
-        """Begin with judgements by scan and by number of the position from 0; `keep` receives each further one."""
+        """Begin with judgements by (scan, number of the position from 0). `keep` receives each further judgement."""
         self.found, self._keep = dict(found or {}), keep
 
     def add(self, scan: int, index: int, judgement: Judgement) -> None:
-        """Add a position. Threads may call this, one at a time."""
+        """Add a judgement of a position. Several threads may call this, but only one at a time."""
         self.found[scan, index] = judgement
         self._keep(scan, index, judgement)
 
@@ -96,7 +96,7 @@ class KnownPositions:
         return max((scan for scan in (FIRST, SHORT, FULL) if (scan, index) in self.found), default=-1)
 
     def latest(self, index: int) -> Opinion | None:
-        """Return the opinion of the last scan of a position; None if there is none."""
+        """Return the opinion of a position's last scan; None if there is none."""
         return self.found.get((self.scan_of(index), index), (None, 0))[0]
 
     @property
@@ -105,7 +105,7 @@ class KnownPositions:
 
 
 def _later_limits(options: Options, first_visits: int) -> dict[int, Options]:
-    """Return the limits of the scans after the first pass. The time of the full limit is divided between them."""
+    """Return the limits of each scan after the first pass. They divide the time of the full limit."""
     short: dict[str, Any] = {}
     for name in ("visits", "playouts"):
         if (limit := getattr(options, name)) is not None:
@@ -120,7 +120,7 @@ def _later_limits(options: Options, first_visits: int) -> dict[int, Options]:
 
 
 def _unclear(review: Review, known: KnownPositions, scan: int) -> list[int]:
-    """Return the positions around unclear moves that neither this nor a later scan has searched."""
+    """Return the positions around unclear moves that no scan from this one on has searched."""
     around = {move.number + side for move in review.moves if review.is_unclear(move) for side in (-1, 0)}
     return sorted(index for index in around if known.scan_of(index) < scan)
 
@@ -128,9 +128,9 @@ def _unclear(review: Review, known: KnownPositions, scan: int) -> list[int]:
 def first_visits(
     options: Options, full: float | None, speed: float, positions: int, seconds: float = FIRST_SECONDS
 ) -> int:
-    """Return the visits of a position in a first pass of some seconds.
+    """Return the visits of a position in a first pass that takes some seconds.
 
-    Return 0 if a full search of all positions needs no more time, or if it has few visits.
+    Return 0 if a full search of all positions needs no more time, or has few visits.
 
     Args:
         options: limits of a full search.
@@ -149,7 +149,7 @@ def first_visits(
 
 
 def parse_first_pass(text: str) -> int | float:
-    """Read the visits of a position (8) or the seconds of the whole pass (20s). Raises ValueError."""
+    """Read the visits of a position (8), or the seconds of the whole first pass (20s). Raises ValueError."""
     match = re.fullmatch(r"([0-9]{1,9})(s?)", text.strip())
     if match is None or (match[2] and not int(match[1])):
         raise ValueError(
@@ -195,7 +195,7 @@ def speed_of(search: Callable[[Options], int], options: Options, *, first: int =
 
 
 class LoadedGame(Protocol):
-    """A game of a record that can be reviewed."""
+    """A game from a record, ready for a review."""
 
     @property
     def positions(self) -> int:
@@ -203,7 +203,7 @@ class LoadedGame(Protocol):
 
     @property
     def line(self) -> Sequence[int]:
-        """The moves to review."""
+        """The moves of the main line, to review."""
 
 
 L = TypeVar("L", bound=LoadedGame)
@@ -211,7 +211,7 @@ L = TypeVar("L", bound=LoadedGame)
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Positions of a game to search with the limits of some options."""
+    """The positions to search in one scan of a game, with the limits of some options."""
 
     positions: Sequence[int]
     options: Options
@@ -226,12 +226,12 @@ class Reviewer(abc.ABC, Generic[L]):
     unit = "visits"  # in which searches are limited
 
     def __init__(self, options: Options) -> None:
-        """Review with the limits of `options` in the full search of a position."""
+        """Use the limits of `options` in the full search of a position."""
         self.options = options
 
     @abc.abstractmethod
     def read(self, path: str) -> Sequence[L]:
-        """Return the games of a file, or raise ReviewError if the file cannot be read or contains an illegal move."""
+        """Return the games of a file. Raises ReviewError if it cannot be read or contains an illegal move."""
 
     @abc.abstractmethod
     def try_search(self, loaded: L, options: Options) -> int:
@@ -239,23 +239,23 @@ class Reviewer(abc.ABC, Generic[L]):
 
     @abc.abstractmethod
     def search(self, loaded: L, scan: Scan, add: Add) -> None:
-        """Search positions of a game, and pass each result to `add`."""
+        """Search the positions of a scan, and pass each result to `add`."""
 
     @abc.abstractmethod
     def annotate(self, loaded: L, opinions: list[Opinion]) -> Review:
-        """Return the review of a game with the opinions of all its positions."""
+        """Return the review of a game, given the opinions on all its positions."""
 
     @abc.abstractmethod
     def close(self) -> None: ...
 
     def visits_per_second(self, loaded: L) -> float:
-        """Return the speed of short searches of a position of the game."""
+        """Return the speed, measured by short searches of a position of the game."""
         return speed_of(functools.partial(self.try_search, loaded), self.options, first=self.trial_visits)
 
     def review(
         self, loaded: L, progress: Progress, known: KnownPositions | None = None, plan: Plan = DEFAULT_PLAN
     ) -> Review:
-        """Search the positions of a game that are not known, and add them to the known ones."""
+        """Search the positions of a game that are not known yet, add them to `known`, and return the review."""
         begin, found = time.monotonic(), known or KnownPositions()
         limits, everything = {FULL: self.options}, range(loaded.positions)
 
@@ -297,7 +297,8 @@ class Reviewer(abc.ABC, Generic[L]):
 
 class ReviewJournal:
     def __init__(self, folder: Path, settings: str, say: Say = lambda line: None) -> None:
-        """Read the positions left by a command with the same `settings`: the options that change a search.
+        """Read the positions that an earlier command with the same `settings` (the options that change a search) has
+        left.
 
         `say` receives a line if the folder cannot be written.
         """
@@ -312,11 +313,11 @@ class ReviewJournal:
                 self._read(line)
 
     def __len__(self) -> int:
-        """Return the number of positions that an earlier run has searched to the full limit."""
+        """Number of positions that an earlier run has searched to the full limit."""
         return sum(scan == FULL for known in self._known.values() for scan, _ in known)
 
     def game(self, path: Path, number: int) -> KnownPositions:
-        """Return the known positions of game `number` of a file. Positions added to them are written to the journal."""
+        """Return the known positions of game `number` of a file. New positions are also written to the journal."""
         try:
             digest = hashlib.sha256(read_record_bytes(path)).hexdigest()[:16]
         except OSError:  # a pipe that was read once, or a file that has gone
@@ -325,7 +326,7 @@ class ReviewJournal:
         return KnownPositions(self._known.get(name), functools.partial(self._append, name))
 
     def _append(self, game: str, scan: int, turn: int, judgement: Judgement) -> None:
-        """Write a position. A folder that cannot be written is reported once."""
+        """Write a judgement. If the folder cannot be written, report that once."""
         if not self._is_kept:
             return
         opinion, evaluations = judgement
@@ -360,7 +361,7 @@ class ReviewJournal:
             self._stream = None
 
     def _read(self, line: bytes) -> None:
-        """Read a line. A line that a crash has damaged is ignored: its position is searched again."""
+        """Read a line. A line that a crash has damaged is ignored, so its position is searched again."""
         with contextlib.suppress(ValueError, TypeError, KeyError):
             found: dict[str, Any] = json.loads(line)
             fields = found["opinion"]
@@ -372,7 +373,7 @@ class ReviewJournal:
 
 
 def count_positions(reviewer: Reviewer[Any], paths: Sequence[Path]) -> int:
-    """Return the approximate number of positions in files. Unreadable files and pipes count 0."""
+    """Return the approximate number of positions in files. Unreadable files and pipes count as 0."""
     counted = [_positions(reviewer, path) for path in paths[:MAX_FILES]]
     return round(sum(counted) * len(paths) / len(counted)) if counted else 0
 
@@ -385,7 +386,7 @@ def _positions(reviewer: Reviewer[Any], path: Path) -> int:
 
 
 def full_time(options: Options, speed: float, positions: int, unit: str = "visits") -> tuple[float, str] | None:
-    """Return the seconds of full searches of `positions` and the reason, or None if depth is the only limit.
+    """Return the expected seconds of full searches and their reason, or None if depth is the only limit.
 
     `speed` is in visits (alpha-beta: nodes) per second.
     """
@@ -401,7 +402,7 @@ def full_time(options: Options, speed: float, positions: int, unit: str = "visit
 def estimate(
     game: Game[Any, Any], options: Options, speed: float, positions: int, first: int = 0, unit: str = "visits"
 ) -> str | None:
-    """Return a line with the expected time to search `positions`, or None if depth is the only limit.
+    """Return a line about the expected time of a review, or None if depth is the only limit.
 
     `first` is the number of visits in the first pass, or 0; `unit`: visits or nodes.
     """
@@ -431,7 +432,7 @@ def estimate(
 
 
 def _offer(game: Game[Any, Any], options: Options, unit: str) -> str:
-    """Return advice for a long review: the fast network if it is not used, otherwise fewer visits or nodes."""
+    """Return advice for a long review: to use the fast network, or if it is used already, fewer visits or nodes."""
     if unit == "nodes":
         return tr("; fewer --playouts are faster")
     if not has_network(options):

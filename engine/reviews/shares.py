@@ -1,4 +1,4 @@
-"""Reviews of many records by tasks or a cluster: each record is a unit. The files of all tasks are put together."""
+"""Reviews of many records by tasks or a cluster. Each record is a unit. `merge` collects the files of all tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RECORD = "{record}"  # stands for the path of the record in the errors of an act
 
 
 class ReviewShare:
-    """The records that a task reviews, and the journal of the finished records. A context manager."""
+    """The records that one task reviews, with a journal of the finished records. A context manager."""
 
     def __init__(
         self,
@@ -39,14 +39,14 @@ class ReviewShare:
         settings: Mapping[str, Any],
         networks: Mapping[str, str],
     ) -> None:
-        """Begin or continue a part.
+        """Begin a part of the review, or continue it.
 
         Args:
-            folder: of the part.
-            jobs: all records, also of other tasks.
+            folder: folder of the part.
+            jobs: all records, including those of other tasks.
             words: the command line.
             task: the share; None: all records.
-            settings: all that decides the results and files of a record, as JSON. A part with others is refused.
+            settings: everything that decides the results and files of a record, as JSON. All parts must have the same.
             networks: file of each network, by use.
 
         Raises:
@@ -98,7 +98,7 @@ class ReviewShare:
 
 
 def _compare(folder: Path, run: Run) -> None:
-    """Raise JobError if a folder contains the records of another review."""
+    """Raise JobError if a folder contains the review of other records."""
     found, wanted = read_run(folder), parse_json(run.to_json())
     for name in ("networks", "settings"):
         old, new = getattr(found, name), wanted[name]
@@ -147,7 +147,7 @@ def done(folder: Path, run: Run, games: object) -> frozenset[int]:
     """Return the numbers of the reviewed records.
 
     Raises:
-        JobError: a record is there twice, or is none of the run; also see `read_lines`.
+        JobError: a record occurs twice, or does not belong to the run; see also `read_lines`.
     """
     found: set[int] = set()
     names = run.settings.get(UNIT, [])
@@ -162,7 +162,7 @@ def done(folder: Path, run: Run, games: object) -> frozenset[int]:
 
 
 def merge(parts: Sequence[Part], out: Path) -> None:
-    """Copy the files of all records, with the names that one review would give them, and write index and JSON.
+    """Copy the files of all records, and write index and JSON. The files get the names that one review would use.
 
     Raises:
         JobError, OSError: a file cannot be read or written.
@@ -202,7 +202,7 @@ def collected(folder: Path) -> Output:
 
 
 def results(folders: Sequence[Path], run: Run) -> list[str]:
-    """Return the number of games and of records that could not be reviewed. Errors: see `read_lines`."""
+    """Return lines with the number of reviewed games and of failed records. Errors: see `read_lines`."""
     found = [entry for folder in folders for line in read_lines(folder) for entry in line["reviewed"]]
     broken = sum("error" in entry for entry in found)
     return [f"{len(found) - broken} games reviewed; unreadable records: {broken}"]
@@ -212,7 +212,7 @@ def results(folders: Sequence[Path], run: Run) -> list[str]:
 
 
 class ReviewUnits(UnitWorker):
-    """Reviews records in an actor. The payload of a unit is the name and the content of its file."""
+    """Reviews records in an actor. The payload of a unit is the name and content of a record's file."""
 
     def __init__(
         self,
@@ -221,13 +221,13 @@ class ReviewUnits(UnitWorker):
         settings: ReviewSettings,
         options: Mapping[str, Options],
     ) -> None:
-        """`options`: of the reviewer of each game."""
+        """Store the arguments. `options` are the options of the reviewers by game."""
         super().__init__()
         here = {name: moved(one, places) for name, one in options.items()}
         self._reviewers = Reviewers(games, lambda game: here[game.name], settings, lambda line: None)
 
     def work(self, number: int, payload: Any) -> tuple[list[ReviewedGame], str]:
-        """Return the games of a record, and its error; empty if there is none."""
+        """Return the reviewed games of a record, and an error, which is empty if the review succeeded."""
         games, error = list[ReviewedGame](), ""
         with tempfile.TemporaryDirectory(prefix="yomi-review-") as folder:
             path = Path(folder) / payload[0]
@@ -250,11 +250,11 @@ def review_on_cluster(
     publish: Callable[[Job, Sequence[ReviewedGame], str], Output],
     say: Say,
 ) -> None:
-    """Review the records that a share lacks.
+    """Review the records that are missing in a share, on a cluster.
 
     Args:
         cluster: the cluster.
-        reviewers: have the games, settings and options.
+        reviewers: contain the games, settings and options.
         share: receives the reviewed records in their order, so that files of equal names get the same names as without
             a cluster.
         publish: writes and prints the games of a record and its error (empty if there is none).

@@ -1,4 +1,4 @@
-"""A review as a table and as a picture."""
+"""A review as a text table, and as a picture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARKED = 3  # moves of each side that are marked in the picture
 
 
 def table(review: Review, count: int) -> str:
-    """Return the worst `count` moves of each side as a table, below a summary of the side."""
+    """Return a table of the worst `count` moves of each side, below a summary of that side."""
     blocks = []
     for color in (BLACK, WHITE):
         rows = _rows(review, review.worst(color, count)) if count else []
@@ -43,7 +43,6 @@ def _headline(review: Review, color: int) -> str:
 
 
 def _facts(review: Review, summary: dict[str, Any]) -> str:
-    """Return a summary on one line."""
     first, *others = review.losses(summary["winrate_loss"], summary["score_loss"], 1)
     parts = [
         counted("{n} move", "{n} moves", summary["moves"]),
@@ -92,13 +91,13 @@ def _cells(review: Review, move: ReviewedMove) -> list[str]:
 
 
 def _value(review: Review, winrate: float, score: float | None) -> str:
-    """Return the value of a position as text: in Go the lead and the winrate."""
+    """Return the value of a position as text: the winrate, and in Go also the lead."""
     percent = f"{100 * winrate:.1f}%"
     return f"{score:+.{review.score.digits}f} {percent:>6}" if review.has_points and score is not None else percent
 
 
 def _better(review: Review, move: ReviewedMove) -> str:
-    """Return the better line, and a missed mate."""
+    """Return the better line instead of a move, and a mate that it missed."""
     line = " ".join(review.better_line(move)[:PV_MOVES])
     return line if move.missed_mate is None else line + tr("  (missed mate in {plies})", plies=move.missed_mate)
 
@@ -115,7 +114,7 @@ def curve(review: Review) -> str:
 
 
 def draw(review: Review, title: str) -> bytes:
-    """Return a PNG of a review, or raise PlotError."""
+    """Return a picture (PNG) of a review. Raises PlotError."""
     drawn = figure(WIDTH, HEIGHT)
     axes = drawn.add_subplot()
     turns = range(len(review.opinions))

@@ -45,7 +45,7 @@ SPREAD_DEPTHS = 4  # depths whose values measure how steady a search is
 
 
 class AlphaBetaSearch(PositionSearch):
-    """One transposition table and the threads that use it."""
+    """A transposition table, and the threads that search with it."""
 
     title, unit = "alpha-beta search", "nodes"
     unused = frozenset(row.name for row in fields(SearchOptions)) - {"memory", "workers", "seed"} | {
@@ -54,7 +54,7 @@ class AlphaBetaSearch(PositionSearch):
     instead = "set search_engine (Search_Engine) to tree to use it"
 
     def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, network: NnueNetwork) -> None:
-        """Allocate the table of `settings.memory` bytes. Nothing runs before `start`."""
+        """Allocate a table of `settings.memory` bytes. Threads start with `start`."""
         super().__init__(spec, queue, settings)
         self._table = make_table(settings.memory)
         self._is_used = False  # whether the table or the statistics may contain anything
@@ -69,11 +69,11 @@ class AlphaBetaSearch(PositionSearch):
 
     @property
     def evaluations(self) -> int:
-        """Nodes since the search started."""
+        """Nodes searched since the search started."""
         return sum(worker.nodes for worker in self._workers)
 
     def set_position(self, game: Any, *, keep_tree: bool = True, hide_history: bool = False) -> None:
-        """Make `game` the root. `keep_tree`: use the table of earlier searches, unless they had other rules."""
+        """Make `game` the root. With `keep_tree` the table of earlier searches is used, if they had the same rules."""
         self.stop()
         root = Root.of(game)
         if not keep_tree or (self._position is not None and self._position.key != root.key):
@@ -83,12 +83,12 @@ class AlphaBetaSearch(PositionSearch):
             worker.forget()
 
     def _clear_table(self) -> None:
-        """Empty the table in place. With a new table the next search would wait for the system to provide its pages."""
+        """Empty the table in place: the system would provide the pages of a new table only during the next search."""
         if self._is_used:
             self._write_zeros()
 
     def clear(self) -> None:
-        """Drop position, table and statistics."""
+        """Drop the position, the table and the statistics."""
         self.stop()
         self._game = self._position = None
         for worker in self._workers:
@@ -99,7 +99,7 @@ class AlphaBetaSearch(PositionSearch):
             self._is_used = False
 
     def _write_zeros(self) -> None:
-        """Clear the table: 0.1 s for 1 GiB."""
+        """Clear the table. This takes 0.1 s for 1 GiB."""
         with ThreadPoolExecutor(CLEARING_THREADS) as pool:
             list(pool.map(_fill_with_zeros, np.array_split(self._table, CLEARING_THREADS)))
 
@@ -108,7 +108,7 @@ class AlphaBetaSearch(PositionSearch):
             list(pool.map(_Worker.clear, self._workers))
 
     def _begin(self, limits: Limits, moves: RootMoves) -> Sequence[Callable[[], None]]:
-        """Prepare a search. Visits and playouts are limits of the nodes; the kernels look for the end after each."""
+        """Prepare a search. Visits and playouts limit the nodes. The kernels check the limit after each node."""
         game = self._game
         assert game is not None, "set_position comes first"
         searched = moves.of(game.searched_moves())
@@ -144,7 +144,7 @@ class AlphaBetaSearch(PositionSearch):
             self._timer = None
 
     def _end_by_time(self, generation: int) -> None:
-        """End the search of a generation, but no later one: its timer may fire while the next search starts."""
+        """End the search with this generation, but no later search: the timer may fire while the next one starts."""
         with self._lock:
             if generation == self._generation:
                 self.interrupt()
@@ -177,7 +177,8 @@ class AlphaBetaSearch(PositionSearch):
         )
 
     def _elect(self) -> _Worker:
-        """Return the worker whose result is reported: the first one during a search, and by vote after it.
+        """Return the worker whose result is reported: the first worker during a search, the winner of a vote
+        afterwards.
 
         The best move with most votes wins. A worker's vote grows with its depth and value. A mate outweighs all votes.
         """
@@ -201,21 +202,21 @@ class AlphaBetaSearch(PositionSearch):
         return next(iter(self._workers[0].moves), None)
 
     def rehearse(self) -> None:
-        """Write zeros to all memory: the system provides it now, and not while a clock runs."""
+        """Write zeros to all memory, so that the system provides it now and not while a clock runs."""
         self.stop()
         self._write_zeros()
         self._clear_statistics()
         self._is_used = False
 
     def _fullness(self) -> float:
-        """Return the share of the table that this search has used, from a sample."""
+        """Return the share of the table that this search has filled, estimated from a sample."""
         words = self._table[:250, 1::2]
         used = (words != 0) & (words >> np.uint64(59) == self._generation)
         return float(used.mean())
 
 
 def winrate_of(value: int) -> float:
-    """Return the winrate of a value, in [0, 1]. Only mates are certain."""
+    """Return the winrate in [0, 1] for a value of the alpha-beta search. Only mates are certain."""
     return 1.0 / (1.0 + math.exp(-value / VALUE_SCALE)) if abs(value) < WON else float(value > 0)
 
 
@@ -224,7 +225,7 @@ def _fill_with_zeros(numbers: npt.NDArray[np.uint64]) -> None:
 
 
 class _Line(NamedTuple):
-    """A root move with its value and best line."""
+    """A root move with its value and the best line after it."""
 
     value: int
     nodes: int
@@ -255,7 +256,7 @@ class _Line(NamedTuple):
 
 
 class _Worker:
-    """A thread's working memory, and its search by increasing depth."""
+    """The working memory of a thread, and its search with increasing depth."""
 
     def __init__(self, network: NnueNetwork, number: int, data: Thread) -> None:
         self._network, self._number = network, number
@@ -311,7 +312,7 @@ class _Worker:
         counters[layout.GENERATION] = generation
 
     def deepen(self, best_moves: int, last: int) -> None:
-        """Search deeper and deeper, to the depth `last`, another limit, or until nothing can change."""
+        """Search with increasing depth, until `last` or another limit is reached or nothing can change any more."""
         counters = self._counters
         assert self._calls is not None, "prepare comes first"
         begin, self._search = self._calls
@@ -337,7 +338,8 @@ class _Worker:
     def _measure_time(self, depth: int, value: int) -> float:
         """Return the share of a move's usual time after which the search may end.
 
-        It is greater if the value falls or the best move changes, and less if most nodes are below the best move.
+        The share is greater if the value falls or the best move changes, and less if most nodes are below the best
+        move.
         """
         data, counters = self._data, self._counters
         best = int(data.root_moves[0])
@@ -360,7 +362,7 @@ class _Worker:
         return min(max(share, MIN_SHARE), MAX_SHARE)
 
     def _search_window(self, first: int, value: int, depth: int, lines: int) -> int:
-        """Search the root moves from `first` on in windows until the value lies inside; return it.
+        """Search the root moves from `first` on. Widen the window until it contains the value, and return the value.
 
         The best `lines` moves are published after each window.
         """
@@ -388,16 +390,16 @@ class _Worker:
             width += width // 3 + 1
 
     def _sort(self, first: int) -> None:
-        """Sort the root moves by their new values. The others keep their order."""
+        """Sort the root moves from `first` on by their new values. Moves without a new value keep their order."""
         data, last = self._data, len(self.moves)
         order = first + np.argsort(-data.root_scores[first:last].astype(np.int64), kind="stable")
         for numbers in (data.root_moves, data.root_scores, data.root_nodes, data.root_lines):
             numbers[first:last] = numbers[order]
 
     def _publish(self, last: int, lines: int, alpha: int, beta: int) -> None:
-        """Make the root moves up to `last` the result, before the results of the last depth.
+        """Publish new results: root moves up to `last`, then the other moves with results of the last depth.
 
-        The last of them was searched in the window from alpha to beta. Its value is a bound if it lies outside.
+        Move `last` was searched in the window from `alpha` to `beta`. A value outside that window is a bound.
         """
         data = self._data
         new = []

@@ -1,4 +1,4 @@
-"""The interface of all searches: a position, threads that search it, and a report at any time.
+"""The interface of all searches: a position, threads that search it, and reports at any time.
 
 `yomi.engine.search.search.Search` searches a tree, `yomi.engine.search.alphabeta.AlphaBetaSearch` by alpha-beta.
 """
@@ -27,7 +27,7 @@ SEARCH_HANG = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Identity of a searched position."""
+    """Identifies a searched position."""
 
     key: object
     moves: tuple[tuple[int, int], ...]
@@ -56,7 +56,7 @@ class Root:
 
 
 class SearchThreads(abc.ABC):
-    """The threads of one search at a time."""
+    """Threads that run one search at a time."""
 
     thread_name = "search"  # a number follows
 
@@ -72,7 +72,7 @@ class SearchThreads(abc.ABC):
     @property
     @abc.abstractmethod
     def description(self) -> str:
-        """Name in messages."""
+        """Name of the search in messages."""
 
     @property
     def is_running(self) -> bool:
@@ -80,15 +80,15 @@ class SearchThreads(abc.ABC):
 
     @property
     def seconds(self) -> float:
-        """Duration of the current or last search."""
+        """Duration of the current or last search in seconds."""
         return (time.perf_counter() if self.is_running else self._end_time) - self._start_time
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the search has ended; False after `timeout` seconds."""
+        """Wait until the search has ended. Return False if `timeout` seconds have passed before."""
         return self._finished.wait(timeout)
 
     def stop(self) -> None:
-        """End the search, and return when all threads are quiet: after one evaluation at most.
+        """End the search. Return when all threads are idle, which takes at most one evaluation.
 
         Raises:
             EvaluatorError: an evaluation does not end. The search can be used again once it has ended.
@@ -111,7 +111,7 @@ class SearchThreads(abc.ABC):
             raise error
 
     def _start_threads(self, works: Sequence[Callable[[], None]]) -> None:
-        """Start a thread for each work. The search has ended once all of them have."""
+        """Start a thread for each function. The search has ended when all of them have returned."""
         self._running, self._threads = len(works), []
         for number, work in enumerate(works):
             name = f"{self.thread_name}-{number}"
@@ -138,7 +138,7 @@ class SearchThreads(abc.ABC):
         """Ask the threads to end now. Thread-safe."""
 
     def _end(self, *, has_failed: bool) -> None:  # noqa: B027  # a search may have nothing to clean up
-        """Clean up after a search. All threads are quiet."""
+        """Clean up after a search, when all threads are idle."""
 
 
 class PositionSearch(SearchThreads):
@@ -151,7 +151,7 @@ class PositionSearch(SearchThreads):
     instead = ""  # what makes them work
 
     def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> None:
-        """Nothing runs before `start`."""
+        """Set up the search. No thread runs before `start`."""
         super().__init__()
         self.spec, self.queue, self.settings = spec, queue, settings
         self._position: Root | None = None
@@ -162,7 +162,7 @@ class PositionSearch(SearchThreads):
 
     @property
     def batch_rows(self) -> int:
-        """Rows of the evaluator's batches."""
+        """Number of rows of the evaluator's batches."""
         return max(self.settings.rows_per_leaf, self.queue.evaluator.batch_size)
 
     def start(self, limits: Limits, moves: RootMoves = ALL_MOVES) -> None:
@@ -194,18 +194,18 @@ class PositionSearch(SearchThreads):
         return self.evaluations
 
     def configure(self, settings: SearchSettings) -> None:
-        """End the search and apply new settings. Memory, workers, cache size and seed stay. Errors: see `stop`."""
+        """End the search and apply settings, but not memory, workers, cache size and seed. Errors: see `stop`."""
         self.stop()
         self.settings = settings
 
     @abc.abstractmethod
     def set_position(self, game: Any, *, keep_tree: bool = True, hide_history: bool = False) -> None:
-        """End the search, and make `game` (a SearchableGame) the root: set `_position`.
+        """End the search, and make `game` the root. Implementations set `_position`.
 
         Args:
-            game: the position and its moves.
-            keep_tree: use the results of earlier searches; otherwise the search keeps evaluations at most.
-            hide_history: the network sees an inner node of the tree differently now that it is the root.
+            game: the position and its moves, a SearchableGame.
+            keep_tree: use the results of earlier searches; otherwise only cached evaluations may be kept.
+            hide_history: the network reads the root differently from an inner node of the tree, without its history.
 
         Raises:
             Exception: an evaluator failed.
@@ -213,28 +213,28 @@ class PositionSearch(SearchThreads):
 
     @abc.abstractmethod
     def clear(self) -> None:
-        """End the search, and drop the position and all results."""
+        """End the search. Drop the position and all results."""
 
     def rehearse(self) -> None:
-        """Do everything that takes longer the first time, and measure `latency`. Results are dropped."""
+        """Do everything that takes longer the first time, and measure `latency`. The results are dropped."""
         self.stop()
 
     def interrupt(self) -> None:
-        """Ask the search to end as soon as it has a move, without waiting. Thread-safe."""
+        """Ask the search to end once it has a move; do not wait. Thread-safe."""
         self._request_end()
 
     @abc.abstractmethod
     def report(self, *, pv_length: int = 60) -> SearchReport:
-        """Report the current or last search; empty without a position. Thread-safe."""
+        """Return a report of the current or last search; it is empty without a position. Thread-safe."""
 
     def priors(self) -> dict[int, float]:
-        """Return the priors of the allowed moves; empty before the root is evaluated, or without a policy."""
+        """Return the priors of the allowed moves; empty without a policy, or before the root is evaluated."""
         return {}
 
     @abc.abstractmethod
     def first_move(self) -> int | None:
-        """Return the move to play if the search had no time at all; None if no move is known."""
+        """Return a move for a search that had no time at all; None if no move is known."""
 
     @abc.abstractmethod
     def _begin(self, limits: Limits, moves: RootMoves) -> Sequence[Callable[[], None]]:
-        """Prepare a search and return the work of each thread."""
+        """Prepare a search. Return the functions that its threads run."""

@@ -1,4 +1,4 @@
-"""Convert the arrays of a tree to a SearchReport: statistics, confidence bounds, order of the moves."""
+"""Converts the arrays of a tree to a SearchReport: statistics, confidence bounds, order of the moves."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def read_report(
     use_lcb: bool,
     pv_length: int,
 ) -> SearchReport:
-    """Read the tree, while threads may be searching it.
+    """Read a report from the tree. Threads may be searching it meanwhile.
 
-    `seconds` and `evaluations` count from the start of the search. `owner_sums` are as Worker.ownership, perhaps
-    without the rows of moves.
+    `seconds` and `evaluations` count from the start of the search. `owner_sums` are sums as in Worker.ownership; the
+    rows of moves may be missing.
     """
     root = tree.nodes[tree.counters[0].root]
     visits = int(root["visits"])
@@ -80,7 +80,7 @@ def read_report(
 
 
 def fullness(tree: Tree) -> float:
-    """Return the used share of the tree's memory, [0, 1]: that of the fullest pool."""
+    """Return the used share, from 0 to 1, of the fullest pool of the tree's memory."""
     counters = tree.counters[0]
     return max(
         int(counters.node_top) / len(tree.nodes),
@@ -90,13 +90,13 @@ def fullness(tree: Tree) -> float:
 
 
 def root_priors(tree: Tree) -> dict[int, float]:
-    """Return the prior of every legal move of the root; empty before the root is evaluated."""
+    """Return the prior of each legal move of the root; empty before the root is evaluated."""
     children = read_children(tree)
     return dict(zip(children["move"].tolist(), children["prior"].tolist(), strict=True))
 
 
 def read_children(tree: Tree) -> npt.NDArray[Any]:
-    """Return all moves of the root, CHILD_DTYPE[n], visited moves first. Empty if the root is not expanded."""
+    """Return all moves of the root, CHILD_DTYPE[n], visited moves first; empty if the root is not expanded."""
     children = np.zeros(int(tree.nodes[tree.counters[0].root]["edge_count"]), CHILD_DTYPE)
     count = root_children(tree, children) if len(children) else 0
     return children[:count]
@@ -126,10 +126,10 @@ def move_order(
     use_lcb: bool,
     weights: npt.NDArray[np.float64] | None = None,
 ) -> list[int]:
-    """Return indices of the moves, best first: most weight first, led by the best bound among the much visited.
+    """Return indices of the moves, best first.
 
-    Moves proven to win precede all others; moves proven to lose follow them. `weights` replace the moves' weights and
-    visits.
+    Moves are sorted by weight. The much visited move with the best bound leads if `use_lcb` is set. Proven wins precede
+    all others, and proven losses follow them. `weights` replace the moves' weights and visits.
     """
     proven, visits, weight, prior = (tried[name] for name in ("proven", "visits", "weight", "prior"))
     if weights is not None:
@@ -147,10 +147,10 @@ def move_order(
 def wanted_weights(children: npt.NDArray[Any], factor: float, *, by_value: bool = False) -> npt.NDArray[np.float64]:
     """Return the weight that each move would have if the search had known its current values from the start.
 
-    No weight exceeds the real one. The difference comes from noise, forced playouts and wrong first impressions.
-    `factor` is PUCT's (native.tree.report.root_exploration). The move of most weight is the measure of the others, or
-    with `by_value` the move of the greatest PUCT value: visits of people may have chosen the former. Source: KataGo's
-    getReducedPlaySelectionWeight (cpp/search/searchexplorehelpers.cpp).
+    No weight exceeds the real weight. The excess comes from noise, forced playouts and wrong first impressions.
+    `factor` is PUCT's (native.tree.report.root_exploration). The other moves are compared with the move of most weight,
+    or with `by_value` with the move of greatest PUCT value, as visits of people may have chosen the former. Source:
+    KataGo's getReducedPlaySelectionWeight (cpp/search/searchexplorehelpers.cpp).
     """
     weight, utility, prior = (children[name].astype(np.float64) for name in ("weight", "utility", "prior"))
     if len(children) == 0:
@@ -165,9 +165,9 @@ def wanted_weights(children: npt.NDArray[Any], factor: float, *, by_value: bool 
 
 
 def draw(counts: npt.NDArray[np.float64], temperature: float, rng: np.random.Generator, only_below: float = 1.0) -> int:
-    """Return an index drawn in proportion to counts ** (1 / temperature). Temperatures near 0 select a maximum.
+    """Draw an index with a probability proportional to counts ** (1 / temperature). Near 0, take the maximum.
 
-    Counts above the share `only_below` of the sum keep their proportions; smaller ones are changed from there.
+    Counts above the share `only_below` of the sum keep their proportions. The temperature changes smaller counts only.
     """
     if temperature < COLD and only_below >= 1.0:
         shares = (counts == counts.max()).astype(np.float64)
@@ -195,7 +195,7 @@ def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.floa
 
 
 def _has_extra_visits(tree: Tree) -> bool:
-    """Whether goals, or a policy of people without weight, gave root moves visits."""
+    """Return whether root moves got visits from goals, or from a policy of people without weight."""
     return bool(tree.counters[0].goals) or _explores_people(tree)
 
 
@@ -238,7 +238,7 @@ def _move_report(
 
 
 def _owners(sums: npt.NDArray[np.float64]) -> Owners | None:
-    """Return the ownership of a row of Worker.ownership, or None if no leaf was counted."""
+    """Return the ownership in a row of Worker.ownership, or None if it counts no leaf."""
     count = float(sums[0, -2])
     if count == 0.0:
         return None
@@ -248,5 +248,5 @@ def _owners(sums: npt.NDArray[np.float64]) -> Owners | None:
 
 
 def _known(number: float) -> float:
-    """Return a score below a move; 0 if it was pruned."""
+    """Return the score below a move, or 0 if pruning lost it."""
     return 0.0 if math.isnan(number) else number

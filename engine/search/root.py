@@ -1,4 +1,4 @@
-"""The root of a tree: position, allowed moves, priors with noise and temperature, score center, reuse.
+"""The root of a tree: position, allowed moves, priors with noise and temperature, score center, reuse of the tree.
 
 The search (`yomi.engine.search.search`) and self-play (`yomi.engine.learning.searches`) share it.
 """
@@ -37,7 +37,7 @@ CENTER_TOLERANCE = 0.002  # utility; the score is centered again only beyond thi
 
 
 class TreeRoot:
-    """The root of one tree. Methods that change it need a tree that no search thread uses."""
+    """The root of one tree. Call methods that change it only while no search thread runs."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class TreeRoot:
         self.clear()
 
     def configure(self, settings: SearchSettings) -> None:
-        """Apply search settings. The number of rows per leaf must stay."""
+        """Apply search settings. The number of rows per leaf must not change."""
         self.settings = settings
         settings.write(self.tree, self.spec.score_unit)
 
@@ -69,7 +69,7 @@ class TreeRoot:
 
     @property
     def value(self) -> float:
-        """Mean value for the side to move, in [-1, 1]."""
+        """Mean value in [-1, 1], for the side to move."""
         return self._mean("value_sum")
 
     @property
@@ -78,7 +78,7 @@ class TreeRoot:
         return self._mean("score_sum")
 
     def children(self) -> npt.NDArray[Any]:
-        """Return all moves, CHILD_DTYPE[n], visited moves first; none before the root is evaluated."""
+        """Return all moves of the root, CHILD_DTYPE[n], visited moves first; empty before the root is evaluated."""
         return read_children(self.tree)
 
     def exploration(self, playouts: float) -> float:
@@ -88,7 +88,6 @@ class TreeRoot:
     # -- position and moves ----------------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Drop the tree."""
         with self.lock:
             clear_tree(self.tree)
             # The edges without noise, in any order, while the tree has noise.
@@ -96,10 +95,10 @@ class TreeRoot:
             self._is_tempered = True  # whether the priors have the root's temperature
 
     def move_to(self, game: SearchableGame, line: Sequence[int] | None) -> bool:
-        """Make a game's position the root. Return whether its tree was kept.
+        """Make a game's position the root. Return whether its subtree was kept.
 
-        `line`: moves since the current root, whose subtree is kept; None: drop the tree. All moves are allowed after a
-        move or a drop.
+        `line` contains the moves from the current root to the position; None drops the tree. After a move or a drop of
+        the tree all moves are allowed.
         """
         with self.lock:
             board = self._board.board
@@ -121,7 +120,7 @@ class TreeRoot:
             return True
 
     def _follow(self, line: Sequence[int]) -> bool:
-        """Move the root along a line. Return False if its last position was not expanded."""
+        """Move the root along a line. Return False if the tree has not expanded its last position."""
         counters = self.tree.counters[0]
         for move in line:
             child = int(find_child(self.tree, move))
@@ -138,15 +137,15 @@ class TreeRoot:
         return True
 
     def _is_of(self, moves: npt.NDArray[np.uint16]) -> bool:
-        """Whether the root was expanded for these legal moves.
+        """Return whether the root was expanded with exactly these legal moves.
 
-        Two lines that share a node may have different superko bans later (`may_repeat_soon` in native/go/rules.py).
-        The node may have been expanded for a line that was not played.
+        Two lines that share a node may have different superko bans later (`may_repeat_soon` in native/go/rules.py). The
+        node may have been expanded for a line that was not played.
         """
         return int(self._node["legal"]) == len(moves) and bool(np.isin(all_moves(self._edges()), moves).all())
 
     def ban(self, banned: npt.NDArray[np.uint8] | None) -> None:
-        """Search only moves that are 0 in `banned`, an array like `Tree.banned`; None: all moves."""
+        """Restrict the root to moves that are 0 in `banned`, an array like `Tree.banned`; None allows all moves."""
         counters = self.tree.counters[0]
         if (banned is None and not counters.bans) or (banned is not None and np.array_equal(banned, self.tree.banned)):
             return
@@ -157,7 +156,7 @@ class TreeRoot:
     # -- before a search -------------------------------------------------------------------------------------------
 
     def prepare(self, *, noise: bool = False) -> None:
-        """Center the score, and give the priors the root's temperature and noise.
+        """Center the score, and give the root's priors their temperature and noise.
 
         `noise`: mix in the settings' Dirichlet noise; the root must be expanded. Without it, earlier noise is removed.
         """
@@ -174,9 +173,9 @@ class TreeRoot:
                 self._update_priors()
 
     def renew(self, queue: EvaluationQueue, *, hide_history: bool = False) -> None:
-        """Evaluate a reused root again, if the settings ask for it and a network is used, or with `hide_history`.
+        """Evaluate a reused root again, if the settings ask for it and a network is used, or if `hide_history` is set.
 
-        The root gets new priors. With `hide_history`, the new value also replaces the old one in the root's sums.
+        The root gets new priors. With `hide_history`, the new value also replaces the old value in the root's sums.
 
         Raises:
             Exception: from the evaluator. The tree is empty then.
@@ -213,7 +212,7 @@ class TreeRoot:
         return _edges_of(self.tree)
 
     def _center_score(self) -> None:
-        """Center the score's dynamic utility on the root's expected score, unless that changes almost nothing."""
+        """Center the utility of scores on the root's expected score, unless this would change almost nothing."""
         if not self.visits:  # the root's evaluation will be the center
             return
         center = CENTER_SHARE * self.score
@@ -229,7 +228,7 @@ class TreeRoot:
             self._update_priors()
 
     def _temper(self, exponent: float) -> None:
-        """Raise the priors of a root that was an inner node to a power, once."""
+        """Raise the priors of a former inner node to a power. Happens once after each change of the root."""
         if self._is_tempered or exponent == 1.0:
             return
         edges = self._edges()
@@ -250,7 +249,7 @@ class TreeRoot:
         return tree
 
     def _replace_evaluation(self, other: Tree) -> None:
-        """Replace the root's own evaluation, in its sums, by that of another tree's root with one visit."""
+        """Replace the root's own evaluation in its sums by that of another tree's root, which has one visit."""
         node, new = self._node, other.nodes[other.counters[0].root]
         if node["proof"]:  # no evaluation counts there any more
             return
@@ -267,7 +266,7 @@ class TreeRoot:
 def evaluate_root(
     queue: EvaluationQueue, spec: GameSpec, settings: SearchSettings, worker: Worker, board: BoundBoard
 ) -> Tree:
-    """Return a tree of one visit: the root of a board, evaluated and expanded as a root."""
+    """Return a tree with one visit: the board's root, evaluated and expanded as a root."""
     tree = make_tree(0, spec.mean_moves, 0, spec.policy_size, spec.cached_moves)
     clear_tree(tree)
     settings.write(tree, spec.score_unit)

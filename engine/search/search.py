@@ -1,4 +1,4 @@
-"""The search: threads that gather leaves, have them evaluated, and update the tree.
+"""The tree search: threads that gather leaves, have them evaluated, and update the tree.
 
 Start reading at `Search._begin` and `Search._work`. The evaluation runs in kernels (`_advance`) or through the
 evaluation queue (`_submit`). native/tree/search.py is the search inside a tree.
@@ -64,7 +64,7 @@ class Search(PositionSearch):
     unused, instead = ("fv_scale",), "only NNUE evaluations (nn.bin) read it"
 
     def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> None:
-        """Allocate the tree. Nothing runs before `start`."""
+        """Allocate the tree. No thread runs before `start`."""
         super().__init__(spec, queue, settings)
         self.tree = arrays.make_tree(
             settings.memory, spec.mean_edges, settings.cache_size, spec.policy_size, spec.cached_moves
@@ -114,7 +114,7 @@ class Search(PositionSearch):
         return int(self._counters.moves_made)
 
     def set_position(self, game: SearchableGame, *, keep_tree: bool = True, hide_history: bool = False) -> None:
-        """Make `game` the root, and keep the part of the tree below it. The tree is empty after an error."""
+        """Make `game` the root, and keep the part of the tree below it. After an error the tree is empty."""
         self._stop_sound()
         position = Root.of(game)
         line = self._position.line_to(position) if self._position is not None else None
@@ -135,11 +135,11 @@ class Search(PositionSearch):
             self.root.renew(self.queue, hide_history=hide_history)
 
     def ban_below(self, bans: Mapping[int, Mapping[int, int]]) -> None:
-        """Set moves that later searches of this position leave out below the root. Other bans drop the tree.
+        """Ban moves below the root, in later searches of this position. The tree is dropped if the bans change.
 
         Args:
-            bans: color -> move -> number of moves after the root before which the move is banned. The root's own moves
-                are restricted by `start`.
+            bans: color -> move -> number of moves after the root before which the move is banned. `start` restricts the
+                root's own moves.
         """
         self._stop_sound()
         if not bans and not self._counters.ban_depth:
@@ -160,7 +160,7 @@ class Search(PositionSearch):
     def raise_visits(self, goals: Mapping[int, int]) -> None:
         """Give every second visit to root moves that have fewer visits than their goal. The tree is kept. Thread-safe.
 
-        A move that was left out by `prune` is searched now. `goals`: move -> visits; other moves keep theirs.
+        `goals`: move -> visits; goals of other moves stay. A move that `prune` omitted is searched now.
         """
         with self.root.lock:
             for move, visits in goals.items():
@@ -170,9 +170,10 @@ class Search(PositionSearch):
             restore_root_order(self.tree)
 
     def imitate(self, policy: Mapping[int, float]) -> None:
-        """Set the policy of people by which later searches choose a part of the root's visits; empty: none.
+        """Set a policy of people. Later searches choose a share of the root's visits by it. An empty policy switches
+        this off.
 
-        The share is that of the settings (human_root_weightless, human_root_weightful).
+        The settings human_root_weightless and human_root_weightful contain the share.
         """
         self._stop_sound()
         with self.root.lock:
@@ -183,7 +184,7 @@ class Search(PositionSearch):
             self._counters.human = int(bool(policy))
 
     def clear_cache(self) -> None:
-        """Drop all evaluations outside the tree. Thread-safe, even while the search runs."""
+        """Drop all evaluations except those in the tree. Thread-safe, even while the search runs."""
         self.tree.cache_keys[:] = 0
 
     def clear(self) -> None:
@@ -221,13 +222,13 @@ class Search(PositionSearch):
             self._drop_tree()
 
     def _stop_sound(self) -> None:
-        """End the search, and drop the tree if it has a fault."""
+        """End the search. Drop the tree if it has a fault."""
         self.stop()
         if self._counters.broken:
             self._drop_tree()
 
     def rehearse(self) -> None:
-        """Measure the latency of full batches. The tree is dropped."""
+        """Measure the latency of full batches. The tree is lost."""
         # A young tree has too few leaves. So all workers evaluate at the same time, with this position in every row.
         self.stop()
         assert self._position is not None, "set_position comes first"
@@ -260,7 +261,7 @@ class Search(PositionSearch):
             )
 
     def is_banned(self, move: int) -> bool:
-        """Whether the last search omitted this root move."""
+        """Return whether the last search omitted this root move."""
         return bool(self.tree.banned[move])
 
     def priors(self) -> dict[int, float]:
@@ -277,7 +278,7 @@ class Search(PositionSearch):
             board.history[:length] = first.history[:length]
 
     def _gather_root(self) -> Batch:
-        """Return a batch with the root alone. The tree is dropped."""
+        """Return a batch that contains only the root. The tree is lost."""
         self._drop_tree()
         counters = self._counters
         counters.stop = counters.claimed = 0
@@ -288,7 +289,7 @@ class Search(PositionSearch):
         return batch
 
     def _time_batch(self, number: int, leaf: Batch) -> None:
-        """Evaluate a full batch of one leaf as a worker would, and measure the time."""
+        """Evaluate a full batch of copies of one leaf, as a worker would, and measure the time."""
         bound = self._bind(number) if self.settings.batches_in_flight == 1 else None
         batch, calls = (bound[0].batch, bound[1]) if bound else (self._make_batch(self.batch_rows), None)
         for array, first in zip(batch, leaf, strict=True):
@@ -310,7 +311,7 @@ class Search(PositionSearch):
         return claims
 
     def _ban(self, moves: RootMoves) -> None:
-        """Ban root moves. If `avoid` or `allow` change, drop the tree: its root has visits under the old bans."""
+        """Ban root moves. If `avoid` or `allow` change, drop the tree, whose root has visits under the old bans."""
         banned = np.full_like(self.tree.banned, 0 if moves.allow is None else 1)
         if moves.allow is not None:
             banned[list(moves.allow)] = 0
@@ -332,7 +333,7 @@ class Search(PositionSearch):
             worker.ownership[: None if self.settings.move_ownership else 1] = 0.0
 
     def _evaluate_root(self) -> None:
-        """Make the first playout of a search in this thread."""
+        """Make the first playout of a search in the calling thread."""
         limit = int(self._counters.claim_limit)
         self._counters.claim_limit = 1
         try:
@@ -354,7 +355,7 @@ class Search(PositionSearch):
             self._barrier.abort()
 
     def _work(self, number: int) -> bool:
-        """Search with one worker until the end (True) or until the tree is full (False). No batch stays in flight."""
+        """Search with one worker until the end (True) or until the tree is full (False). Then no batch is in flight."""
         rows, count = self._rows(), self.settings.batches_in_flight
         bound = self._bind(number) if count == 1 else None
         if bound is None:
@@ -365,7 +366,7 @@ class Search(PositionSearch):
         return Searcher(self.tree, self._workers[number], self._boards[number], batch)
 
     def _bind(self, number: int) -> tuple[Searcher, Calls] | None:
-        """Return a worker's searcher and the calls that evaluate its batch, or None if batches must be submitted."""
+        """Return a worker's searcher and the calls that evaluate its batch, or None if the queue evaluates batches."""
         if number not in self._bound or len(self._bound[number][0].batch.node) != self.batch_rows:
             batch = self._make_batch(self.batch_rows)
             calls = self.queue.bind(batch)
@@ -375,11 +376,11 @@ class Search(PositionSearch):
         return self._bound[number]
 
     def _submit(self, number: int, idle: list[Searcher]) -> bool:
-        """Search through the evaluation queue until the end (True) or until the tree is full (False).
+        """Search through the evaluation queue. Return True at the search's end, or False if the tree is full.
 
         Args:
-            number: of the worker.
-            idle: its searchers, one for each batch that may be in flight.
+            number: number of the worker.
+            idle: searchers of the worker, one for each batch that may be in flight.
         """
         done: SimpleQueue[Job] = SimpleQueue()
         searchers = {id(searcher.batch): searcher for searcher in idle}
@@ -411,12 +412,12 @@ class Search(PositionSearch):
             self._watch_time(begin)
 
     def _advance(self, searcher: Searcher, calls: Calls, most: int) -> bool:
-        """Search until the end (True) or until the tree is full (False), with kernels that evaluate the batches.
+        """Search with kernels that evaluate the batches. Return True at the search's end, or False if the tree is full.
 
         Args:
-            searcher: this thread's.
-            calls: evaluate its batch.
-            most: rows of a batch to use.
+            searcher: searcher of this thread.
+            calls: calls that evaluate its batch.
+            most: maximum number of rows of a batch.
         """
         evaluated, rounds = 0, 1
         while True:
@@ -437,9 +438,9 @@ class Search(PositionSearch):
                 rounds *= 2
 
     def _has_ended(self) -> bool | None:
-        """Return the next step of a worker that found no leaf.
+        """Return what a worker that found no leaf does next.
 
-        True: the search has ended. False: the tree is full. None: try again, after a pause that has passed.
+        True: the search has ended. False: the tree is full. None: try again; the pause before that has passed.
         """
         if self._counters.stop or self._is_done():
             return True
@@ -449,11 +450,11 @@ class Search(PositionSearch):
         return None
 
     def _watch_time(self, begin: float, rounds: int | None = 1) -> float:
-        """End the search when its time is up, and return the time.
+        """End the search if its time is up. Return the current time.
 
         Args:
             begin: time before the last batches.
-            rounds: their number; None: unknown.
+            rounds: number of these batches; None: unknown.
         """
         now = time.perf_counter()
         if rounds is not None:
@@ -463,11 +464,11 @@ class Search(PositionSearch):
         return now
 
     def _is_done(self) -> bool:
-        """Whether all playouts have finished. Claimed playouts are not enough: memory may end before they finish."""
+        """Return whether all playouts have finished. Started ones do not count: memory may end before they finish."""
         return bool(self._counters.playouts >= self._counters.claim_limit)
 
     def _rows(self) -> int:
-        """Return the rows of a batch: fewer in a short search whose workers evaluate themselves."""
+        """Return the number of rows of a batch. Short searches use fewer rows if the workers evaluate them."""
         if not isinstance(self.queue, InlineQueue):
             return self.batch_rows
         rows = int(self._counters.claim_limit) // (len(self._workers) * MIN_BATCHES)
@@ -477,7 +478,7 @@ class Search(PositionSearch):
         return make_batch(self.spec, rows, self.queue.evaluator.inputs)
 
     def _prune(self) -> None:
-        """Drop the least visited nodes until the tree can grow again. Runs while all workers wait."""
+        """Drop the least visited nodes until the tree can grow again. All workers wait meanwhile."""
         playouts = int(self._counters.playouts)
         is_stuck = playouts == self._pruned_at
         self._pruned_at = playouts

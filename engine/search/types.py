@@ -20,7 +20,7 @@ Counts: TypeAlias = tuple[tuple[int, int], ...]  # (move, visits), best first
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Ownership over some evaluations, for the side to move at the root. Points are row by row from the top left."""
+    """Mean ownership of some evaluations, for the side to move at the root. Points are row by row from the top left."""
 
     mean: npt.NDArray[np.float32]  # [area], +1: the side to move owns the point
     stdev: npt.NDArray[np.float32]  # [area]
@@ -29,7 +29,7 @@ class Owners:
 
 @dataclass(frozen=True, slots=True)
 class MoveReport:
-    """One move of the root. All values are for the side to move at the root."""
+    """Report of one root move. All values are for the side to move at the root."""
 
     move: int  # point on the bordered board, or PASS
     visits: int = 0  # playouts through the move
@@ -88,12 +88,12 @@ class SearchReport:
 
     @property
     def counts(self) -> Counts:
-        """Visits of the visited moves."""
+        """Moves of the report with their visits."""
         return tuple((move.move, move.visits) for move in self.moves if move.visits)
 
     @property
     def candidates(self) -> tuple[MoveReport, ...]:
-        """Moves that may be drawn by chance: proven wins, otherwise moves without a proven loss, otherwise all."""
+        """Moves from which a move may be drawn: proven wins, otherwise moves without a proven loss, otherwise all."""
         best = max((move.proven for move in self.moves), default=0)
         return tuple(move for move in self.moves if move.proven == best)
 
@@ -108,14 +108,14 @@ class Limits:
     depth: int | None = None  # plies of alpha-beta, or moves of the principal variation of a tree
 
     def least(self, other: Any) -> Limits:
-        """Return the lesser one of each limit. `other` has the limits' names: Limits or Options."""
+        """Return the lower of each pair of limits. `other` has fields of the same names: Limits or Options."""
         both = {row.name: (getattr(self, row.name), getattr(other, row.name)) for row in fields(self)}
         return Limits(**{name: min((n for n in pair if n is not None), default=None) for name, pair in both.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class RootMoves:
-    """The root moves of a search."""
+    """Which moves of the root are searched, and whether their priors get noise."""
 
     allow: Collection[int] | None = None  # the only moves that are searched; None: all
     avoid: Collection[int] = ()  # moves that are not searched
@@ -123,7 +123,7 @@ class RootMoves:
     noise: bool = False  # mix the settings' Dirichlet noise into the priors
 
     def of(self, moves: Iterable[int]) -> list[int]:
-        """Return the moves among `moves` that are searched."""
+        """Return the searched moves among `moves`."""
         allow, omitted = None if self.allow is None else set(self.allow), {*self.avoid, *self.prune}
         return [move for move in moves if move not in omitted and (allow is None or move in allow)]
 
@@ -133,7 +133,7 @@ ALL_MOVES = RootMoves()
 
 @dataclass
 class SearchSettings(SearchOptions):
-    """The settings of a search: its options with a value for each (never None), and settings that are not options.
+    """The settings of a search: its options, with a value for each (never None), and settings that are not options.
 
     yomi.engine.players.setup creates them.
     """
@@ -165,7 +165,7 @@ class SearchSettings(SearchOptions):
 
     @property
     def rows_per_leaf(self) -> int:
-        """Rows of a batch for one leaf."""
+        """Number of rows in a batch for one leaf."""
         return 8 if self.symmetry == "average" else 1
 
     def parameter(self, name: str) -> Any:
@@ -176,7 +176,7 @@ class SearchSettings(SearchOptions):
         return TABLE[name].code(value) if isinstance(value, str) else value
 
     def write(self, tree: Tree, score_unit: float) -> None:
-        """Write the settings into the tree's parameters of the same names. `score_unit` is that of the GameSpec."""
+        """Write the settings into the tree's parameters of the same names. `score_unit` is the GameSpec's."""
         parameters = tree.parameters[0]
         for name in parameters.dtype.names:
             parameters[name] = score_unit if name == "score_unit" else self.parameter(name)
@@ -189,4 +189,4 @@ class SearchableGame(Protocol):
 
     @property
     def search_key(self) -> object:
-        """A tree may be kept between games with equal keys, which differ in their moves at most."""
+        """Games with equal keys differ only in their moves, so a tree may be kept from one to the other."""

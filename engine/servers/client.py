@@ -1,4 +1,4 @@
-"""The base of both protocols' clients: connects again and again, and runs the loop.
+"""The base of the clients of both protocols: connects again and again, and runs the loop.
 
 One thread runs a client's loop, which owns the socket and the state of the game. The engine works in a thread of its
 own (`Worker`). Its moves, and Ctrl-C, reach the loop through the mailbox.
@@ -47,7 +47,7 @@ S = TypeVar("S", bound=Seat)
 
 
 class _LeaveError(Exception):
-    """The user wants to leave at once."""
+    """The user wants to end the session at once."""
 
 
 class SessionOver(Exception):  # noqa: N818  (it is no error)
@@ -75,7 +75,7 @@ class Client(abc.ABC, Generic[G, S]):
         open_seat: Callable[[], S],
         rng: random.Random | None = None,
     ) -> None:
-        """Create a client without connecting. `records` is the folder for all accounts; `rng` draws the pauses."""
+        """Create a client; do not connect yet. `records` is the folder for all accounts; `rng` draws the pauses."""
         self.account = account
         self.server = account.server
         self.records = records / account.name
@@ -103,18 +103,18 @@ class Client(abc.ABC, Generic[G, S]):
     # -- from other threads ----------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """End after the current game. Any thread may call it."""
+        """End after the current game. Thread-safe."""
         self.mailbox.post("finish")
 
     def leave(self) -> None:
-        """End at once. Any thread may call it."""
+        """End at once. Thread-safe."""
         self.mailbox.post("leave")
 
     # -- what a protocol adds --------------------------------------------------------------------------------------
 
     @property
     def shortest_pause(self) -> float:
-        """Minimum pause in seconds if the connection is lost now."""
+        """Minimum pause in seconds before connecting again, if the connection is lost now."""
         return 0.0
 
     @abc.abstractmethod
@@ -131,11 +131,11 @@ class Client(abc.ABC, Generic[G, S]):
 
     @abc.abstractmethod
     def fault_of(self, game: G, turn: MoveTask, result: Any) -> Exception | None:
-        """Return the error if the engine chose an illegal move; None if the move is legal or outdated."""
+        """Return an error if the engine chose an illegal move; None if the move is legal or no longer wanted."""
 
     @abc.abstractmethod
     def begin_game(self, game: G) -> None:
-        """Set up the game on the engine."""
+        """Set up a game on the engine."""
 
     @abc.abstractmethod
     def answer(self, game: G, decision: Any, taken: float) -> None:
@@ -150,7 +150,7 @@ class Client(abc.ABC, Generic[G, S]):
         self.deadline = self.resume_due = None
 
     def dues(self) -> list[Due]:
-        """Return the actions that are due later, for the current state."""
+        """Return the actions that the current state requires later."""
         dues = [] if self.deadline is None else [self.timeout_at(self.deadline, "no answer to the log-in")]
         return dues if self.resume_due is None else [*dues, (self.resume_due, self.resume_no_game)]
 
@@ -201,7 +201,7 @@ class Client(abc.ABC, Generic[G, S]):
         self.seat = self._open_seat()
 
     def drop_game(self, why: str) -> None:
-        """Give up the current game, if any, and write its record."""
+        """Give up the current game, if there is one, and write its record."""
         game, self.game = self.game, None
         if game is not None:
             self.stop_thinking(game)
@@ -217,7 +217,7 @@ class Client(abc.ABC, Generic[G, S]):
             seat.close()
 
     def _one_session(self) -> float:
-        """Connect and play until the connection ends; return the seconds to wait after it."""
+        """Connect, and play until the connection ends. Return the seconds to wait before the next one."""
         begin = time.monotonic()
         self.is_leaving = False
         try:
@@ -269,7 +269,7 @@ class Client(abc.ABC, Generic[G, S]):
                 act()
 
     def on_done(self, done: Done) -> None:
-        """Handle finished work of the engine. There may be no connection."""
+        """Handle a finished call of the engine. There may be no connection at that time."""
         game = self.game
         turn = game.turn if game is not None and done.tag is game.turn else None
         error = done.error
@@ -316,7 +316,7 @@ class Client(abc.ABC, Generic[G, S]):
     # -- the engine's work -----------------------------------------------------------------------------------------
 
     def our_turn(self, game: G) -> None:
-        """If our move is due, send it if it is decided. Otherwise start to think, or continue to think."""
+        """If a move of ours is due, send the decision. Without a decision, start or continue to think."""
         if game.asked_at is None or self._answer_decided(game):
             return
         turn = game.turn
@@ -332,7 +332,7 @@ class Client(abc.ABC, Generic[G, S]):
         return True
 
     def ponder(self, game: G, *guess: str, spent: float = 0.0) -> None:
-        """Think on the opponent's time: about the position, or about the position after the expected reply."""
+        """Think during the opponent's time: about the current position, or about the position after a guessed reply."""
         self._begin_task(game, game.task(Request(None, ponder=True), *guess), spent)
 
     def _begin_task(self, game: G, task: MoveTask, spent: float = 0.0) -> None:
@@ -353,7 +353,7 @@ class Client(abc.ABC, Generic[G, S]):
         return self._connection is not None
 
     def timeout_at(self, at: float, why: str) -> Due:
-        """Return an action that ends the session if the server is silent until `at`."""
+        """Return an action that ends the session if the server sends nothing until `at`."""
 
         def give_up() -> None:
             raise SessionOver if self.is_leaving else ConnectionLostError(why)
@@ -361,14 +361,14 @@ class Client(abc.ABC, Generic[G, S]):
         return at, give_up
 
     def submit(self, tag: object, call: Callable[[], object]) -> None:
-        """Let the engine's thread call a function. If the engine fails before the call, the call is dropped."""
+        """Call a function in the engine's thread. The call is dropped if the engine fails before it."""
         assert self._worker is not None
         # Calls that were queued before a failure belong to an engine that is gone.
         failures = self._all_failures
         self._worker.submit((failures, tag), lambda: call() if failures == self._all_failures else None)
 
     def send(self, text: str, shown: str | None = None) -> None:
-        """Send a line. The log gets `shown` in its place."""
+        """Send a line. The log gets `shown` instead of `text`, if that is set."""
         if self._connection is None:
             raise ConnectionLostError("there is no connection")
         log.debug("%s > %s", self.account.name, self.safe(text if shown is None else shown)[:MAX_SHOWN])
@@ -376,7 +376,7 @@ class Client(abc.ABC, Generic[G, S]):
         self.last_sent = time.monotonic()
 
     def safe(self, text: str) -> str:
-        """Return a text without the password, in case the server sent it back."""
+        """Return a text in which the password is replaced, in case the server has sent it back."""
         return self._password.hide(text)
 
     def report(self, kind: str, text: str = "", **data: object) -> None:
@@ -392,7 +392,7 @@ class Client(abc.ABC, Generic[G, S]):
         self.status(f"{game.opponent}, move {game.ply}, {clocks}, lag {1000 * self.lag.mean:.0f} ms")
 
     def moved(self, game: G, clocks: Mapping[int, float], **data: object) -> None:
-        """Write the record after a move, and report the move."""
+        """Write the record after a move, and report that move."""
         self.save(game)
         self.report("move", "", game=game.id, ply=game.ply, **data, lag=round(self.lag.mean, 4))
         self.show_game(game, clocks)
@@ -410,7 +410,7 @@ class Client(abc.ABC, Generic[G, S]):
         self.report("login", f"logged in as {self.account.user}", user=self.account.user)
 
     def refused(self, why: str) -> None:
-        """Raise ConnectionLostError after a refused login, or GaveUpError if the server never accepted the account."""
+        """Raise ConnectionLostError after a refused login, or GaveUpError if no login was ever accepted."""
         self._refusals += 1
         if not self._was_let_in and self._refusals >= REFUSALS:
             raise GaveUpError(f"{self.account.name}: refused {self._refusals} times: {self.safe(why)}")
@@ -441,13 +441,13 @@ class Client(abc.ABC, Generic[G, S]):
             log.error("%s: cannot write %s: %s", self.account.name, game.file.path, error.strerror)
 
     def dropped(self, game: G, why: str) -> None:
-        """Write the record of a game that was given up, and count the game."""
+        """Write the record of a game that was given up, and count that game."""
         self.save(game)
         self.game_over(None)
         self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.file.path))
 
     def completed(self, game: G, outcome: int | None, why: str, *, result: str, reason: str, name: str = "") -> None:
-        """Write the record of a finished game, and count the game.
+        """Write the record of a finished game, and count that game.
 
         `outcome` is a key of OUTCOME_NAMES, `name` replaces its text. `why` is our explanation for people. The other
         arguments are the server's words.

@@ -34,11 +34,11 @@ SMOOTH = 0.125  # weight of the newest measurement in the mean (TCP's own consta
 
 
 class ConnectionLostError(Exception):
-    """The connection cannot be made or is gone. The message is one line."""
+    """A connection cannot be made, or is lost. The message is one line."""
 
 
 class OutOfStepError(ConnectionLostError):
-    """A line from the server does not fit the game. The session ends, and the server is asked again later."""
+    """A line from the server contradicts the game. The client ends the session and connects again."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"out of step with the server: {why}")
@@ -86,7 +86,7 @@ class Connection:
             raise ConnectionLostError(f"connection lost: {reason(error)}") from None
 
     def read(self) -> list[Line]:
-        """Return the lines that have arrived. Call it if there is something to read."""
+        """Return the lines that have arrived. Call this when the socket is readable."""
         try:
             data = self._socket.recv(CHUNK)
         except OSError as error:
@@ -115,14 +115,14 @@ class Mailbox:
         self._outer.setblocking(False)
 
     def post(self, item: object) -> None:
-        """Add an item and wake the loop. Any thread and signal handlers may call it."""
+        """Add an item and wake the loop. Thread-safe, also in signal handlers."""
         # A byte on a socket wakes `select`. Appending to a deque is safe in signal handlers, a lock would not be.
         self._items.append(item)
         with contextlib.suppress(BlockingIOError, OSError):  # full: it wakes up anyway; closed: nobody listens
             self._outer.send(b"!")
 
     def take(self) -> object | None:
-        """Return the oldest item, or None."""
+        """Return and remove the oldest item; None if there is none."""
         return self._items.popleft() if self._items else None
 
     def wait(self, connection: Connection | None, timeout: float) -> bool:
@@ -147,7 +147,7 @@ class Done:
 
 
 class Worker:
-    """Runs one call after the other in a thread of its own, and posts a `Done` for each."""
+    """Runs one call after the other in its own thread, and posts a `Done` for each."""
 
     def __init__(self, post: Callable[[object], None], name: str) -> None:
         self._post = post
@@ -159,7 +159,7 @@ class Worker:
         self._work.put((tag, call))
 
     def close(self, timeout: float) -> bool:
-        """End the thread after the queued calls. Return False if this takes longer than `timeout` seconds."""
+        """End the thread after the queued calls. Return False if it has not ended after `timeout` seconds."""
         self._work.put(None)
         self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -189,7 +189,7 @@ class Backoff:
 
 
 class Lag:
-    """Seconds that moves lose on their way, there and back."""
+    """Measures the seconds that moves lose on the way to the server and back."""
 
     def __init__(self) -> None:
         self.mean = 0.0
@@ -197,7 +197,7 @@ class Lag:
         self.count = 0
 
     def note(self, seconds: float) -> None:
-        """Add a measurement. Negative ones (a server that gives time back) count as 0."""
+        """Add a measured delay. Negative delays, from a server that gives time back, count as 0."""
         seconds = max(seconds, 0.0)
         self.mean = seconds if not self.count else self.mean + SMOOTH * (seconds - self.mean)
         self.count += 1

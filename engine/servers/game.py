@@ -1,4 +1,4 @@
-"""A game on a server, and the engines that play it: the parts that both protocols share."""
+"""A game on a server and the engines that play it, as far as both protocols share them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RecordFile:
     """The record of one game, written again after each move, so that a crash loses nothing."""
 
     def __init__(self, folder: Path, name: str, suffix: str) -> None:
-        """Choose the file of a game, whose `name` is unique and begins with the day of its start (YYYYMMDD)."""
+        """Choose the file of a game. `name` is unique and begins with the day of the game's start (YYYYMMDD)."""
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / (re.sub(r"[^\w.+@-]", "_", name)[:MAX_NAME] + suffix)
 
@@ -49,7 +49,7 @@ class RecordFile:
 
 @dataclass(slots=True, eq=False)
 class MoveTask:
-    """A move to choose, or a position to ponder."""
+    """A task for the engine: choose a move, or ponder on a position."""
 
     start: str  # the initial position in USI; empty in Go
     moves: Sequence[str]  # moves since, as text; the last one may be a guess if the request ponders
@@ -59,7 +59,7 @@ class MoveTask:
 
 
 class ServerGame(abc.ABC, Generic[D]):
-    """A game as the client knows it. `D` is a decision of its engine."""
+    """A game as the client knows it. `D` is the type of its engine's decisions."""
 
     turn: MoveTask | None = None  # the engine's current task: our move, or pondering
     decided: tuple[int, D] | None = None  # (ply, our decision for it)
@@ -82,11 +82,11 @@ class ServerGame(abc.ABC, Generic[D]):
     @property
     @abc.abstractmethod
     def asked_at(self) -> float | None:
-        """When our clock started (time.monotonic()); None if the server does not wait for our move."""
+        """Time (time.monotonic()) when our clock started; None if the server does not wait for our move."""
 
     @abc.abstractmethod
     def task(self, request: Request[Any], *guess: str) -> MoveTask:
-        """Return the task to choose the next move, or the move after a guess."""
+        """Return the task to choose our next move, or our move after a guessed reply."""
 
     @abc.abstractmethod
     def clocks(self, spent: float = 0.0) -> Clocks | None:
@@ -97,7 +97,7 @@ class ServerGame(abc.ABC, Generic[D]):
         """Write the record. Raises OSError."""
 
     def find_record(self, load: Callable[[Path], R], is_ours: Callable[[R], bool]) -> R | None:
-        """Return the record of this game that an earlier run wrote, and continue its file; None if there is none."""
+        """Return the record that an earlier run wrote of this game, and continue its file; None if there is none."""
         for path in self.file.of_all_days():
             try:
                 record = load(path)
@@ -115,7 +115,7 @@ class GaveUpError(Exception):
 
 
 class Seat(Protocol):
-    """yomi's player or another engine. Its methods block and are called by one thread."""
+    """The engine of an account: yomi's player, or another engine. One thread calls its methods, which block."""
 
     @property
     def name(self) -> str:
@@ -125,10 +125,10 @@ class Seat(Protocol):
     def ponders(self) -> bool: ...
 
     def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
-        """Put the server's clocks into the request of a task. Each move loses `lag` seconds. Any thread may call it."""
+        """Put the server's clocks into the request of a task. Each move loses `lag` seconds. Thread-safe."""
 
     def think(self, turn: MoveTask) -> Any:
-        """Choose a move; block until it is chosen or the request is stopped."""
+        """Choose a move. Return when it is chosen or the request is stopped."""
 
     def end(self, result: str) -> None: ...
 
@@ -166,7 +166,7 @@ class YomiSeat(Generic[P]):
 
 class EngineSeat(Generic[C]):
     def __init__(self, account: Account, kind: type[C], **spec: Any) -> None:
-        """Start the engine in `account.command`; `spec` are further fields of EngineSpec. Raises GaveUpError."""
+        """Start the engine in `account.command`. `spec` contains further fields of EngineSpec. Raises GaveUpError."""
         try:
             self._client = kind(EngineSpec(account.name, account.command, **spec))
         except EngineError as error:
@@ -185,7 +185,7 @@ class EngineSeat(Generic[C]):
 
 
 def _less(clock: Clock, lag: float) -> Clock:
-    """Return a clock with less time of each kind."""
+    """Return a clock on which each kind of time is reduced by `lag`."""
     settings = clock.settings
     if settings.system is TimeSystem.ABSOLUTE:
         return Clock(settings, max(clock.main - lag, 0.0))

@@ -1,4 +1,4 @@
-"""Runs the clients of all accounts, at once or in turn, and reports to terminal, log and event file."""
+"""Runs the clients of all accounts, at once or in turn. Reports go to the terminal, the log and the event file."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ HANGUP = getattr(signal, "SIGHUP", None)  # the signal of a closed terminal; Non
 
 
 class Reporter:
-    """Shared by all clients. Any thread may call its methods.
+    """Reports events of all clients. Thread-safe.
 
-    If the event file or the terminal cannot be written, the log reports it once, and games continue without.
+    If the event file or the terminal cannot be written, the log reports it once, and games continue without them.
     """
 
     def __init__(self, events: Path | None = None, terminal: IO[str] | None = None) -> None:
-        """Append events to a file as lines of JSON, and write for people to `terminal`, by default stderr."""
+        """Write events to a file as lines of JSON, and texts for people to `terminal`, by default stderr."""
         self._terminal: IO[str] | None = sys.stderr if terminal is None else terminal
         self._has_status = self._terminal is not None and self._terminal.isatty()
         self._events = None if events is None else events.open("a", encoding="utf-8", errors="backslashreplace")
@@ -105,7 +105,7 @@ class Runner:
         reporter: Reporter,
         in_turn: bool,
     ) -> None:
-        """Prepare to play, `in_turn` one account after the other, repeatedly, otherwise all at once."""
+        """Prepare to play. `in_turn`: play one account after the other, again and again; otherwise all at once."""
         self._accounts = accounts
         self._make_client = make_client
         self._reporter = reporter

@@ -46,7 +46,7 @@ MAX_LINE = 1000  # characters of a line that is searched for a key: the patterns
 
 
 class SettingsError(LineError):
-    """A mistake in the file. The message is one line with the file, the line, the key and the value."""
+    """The file contains a mistake. The message is one line with the file, the line, the key and the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class _Reader:
         return found, places
 
     def line_of(self, keys: tuple[str, ...]) -> int | None:
-        """Return the number of the line with a key, or with the longest part of its path that is found."""
+        """Return the line number of a key. If the key is missing, it is that of the longest part of its path."""
         section: tuple[str, ...] = ()
         best, length = None, 0
         for number, line in enumerate(self.lines, 1):
@@ -286,7 +286,7 @@ class _Table:
         return value
 
     def beside(self, key: str, text: str) -> Path:
-        """Return the path in a key's value, starting at the file's folder."""
+        """Return the path that a key contains. Relative paths start at the file's folder."""
         try:
             return self.reader.path.parent / Path(text).expanduser()
         except RuntimeError:

@@ -1,1 +1,1 @@
-"""Shogi, as the shared parts of the engine see it."""
+"""The game of shogi: everything that the engine needs for shogi alone."""

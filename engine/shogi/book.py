@@ -1,6 +1,6 @@
 """Opening books: YaneuraOu's text form (.db) and binary form (.ybb), and Apery's form (.bin).
 
-Positions are looked up in the file.
+Lookups read the file; a book is not loaded into memory.
 """
 
 import abc
@@ -49,7 +49,7 @@ NARROW_SHARE = 0.1  # a narrow book skips moves chosen less often; YaneuraOu's s
 
 
 class BookError(LineError, ValueError):
-    """A file that is not a book, or a broken line of a book. The message is one line."""
+    """A file is not a book, or a line of a book is broken. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,14 @@ class BookMove:
 
 
 class Book(abc.ABC):
-    """An open file of a book. A lookup takes less than a millisecond."""
+    """A book whose file is open. A lookup takes less than a millisecond."""
 
     def __init__(self, path: Path, data: mmap.mmap) -> None:
         self.path, self._data = path, data
 
     @abc.abstractmethod
     def moves(self, placement: Placement) -> list[BookMove]:
-        """Return a position's moves in the book's order, perhaps illegal. Raises BookError if the book is broken."""
+        """Return a position's moves in the book's order; some may be illegal. Raises BookError for a broken book."""
 
     def close(self) -> None:
         self._data.close()
@@ -99,7 +99,7 @@ def _random_numbers() -> tuple[int, ...]:
 
 
 def book_key(placement: Placement) -> int:
-    """Return a position's key in Apery's books: board, the mover's hand, side to move."""
+    """Return the key of a position in Apery's books. It covers the board, the mover's hand and the side to move."""
     numbers = _random_numbers()
     key = 0
     for square, code in enumerate(placement.board):
@@ -112,7 +112,7 @@ def book_key(placement: Placement) -> int:
 
 class AperyBook(Book):
     def __init__(self, path: Path, data: mmap.mmap) -> None:
-        """Check a file's content. Raises BookError for incomplete records or unsorted keys."""
+        """Check the content of a file. Raises BookError for incomplete records or unsorted keys."""
         if len(data) % RECORD.size:
             raise BookError(f"{path}: {len(data)} bytes, expected whole records of {RECORD.size} bytes")
         super().__init__(path, data)
@@ -145,10 +145,10 @@ class AperyBook(Book):
 
 
 class YbbBook(Book):
-    """A binary book of YaneuraOu. It knows no handicap games, counts or answers."""
+    """A binary book of YaneuraOu. It contains no handicap games, counts or answers."""
 
     def __init__(self, path: Path, data: mmap.mmap, *, ignore_ply: bool) -> None:
-        """Check a file's header. Raises BookError if it is incomplete or unknown, or if the keys are not sorted."""
+        """Check the header of a file. Raises BookError if it is incomplete or unknown, or if keys are unsorted."""
         super().__init__(path, data)
         self._ignores_ply = ignore_ply
         if len(data) < YBB_HEADER.size:
@@ -194,12 +194,12 @@ class YbbBook(Book):
 
 
 class YaneuraouBook(Book):
-    """A text book in any order. Opening scans it and keeps 16 bytes for each position."""
+    """A text book, in any order. Opening it reads all lines, and stores 16 bytes for each position."""
 
     def __init__(self, path: Path, data: mmap.mmap, *, ignore_ply: bool) -> None:
-        """Scan a file's content: five seconds for a million positions.
+        """Read the content of a file, which takes five seconds for a million positions.
 
-        Without `ignore_ply` a position is found only at the move number in the book.
+        Without `ignore_ply` a position is found only at the move number that the book gives it.
         """
         super().__init__(path, data)
         self._ignores_ply = ignore_ply
@@ -267,7 +267,7 @@ def _position_of(line: bytes) -> bytes:
 
 
 class TurnedBook(Book):
-    """A book that also uses the lines of the other color: board turned, colors exchanged."""
+    """A book in which a position is also found with the board turned and the colors exchanged."""
 
     def __init__(self, book: Book) -> None:
         super().__init__(book.path, book._data)
@@ -283,7 +283,7 @@ class TurnedBook(Book):
 
 
 def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool = True) -> Book:
-    """Open a book of any form; scanning a text book may take seconds. Raises BookError.
+    """Open a book of any form. Raises BookError. Opening a text book may take seconds.
 
     `both_colors` also uses the lines of one color for the other. `ignore_ply` finds the positions of YaneuraOu's books
     at any move.
@@ -315,7 +315,7 @@ def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool =
 
 
 def _is_text_book(head: bytes) -> bool:
-    """Whether a file begins with the header of text books, or with a valid position."""
+    """Return whether a file begins with the header of text books, or with a valid position."""
     if head.startswith(TEXT_HEADER):
         return True
     match = FIRST_LINE.match(head)
@@ -328,10 +328,10 @@ def _is_text_book(head: bytes) -> bool:
 def choose(
     book: Book, placement: Placement, rng: random.Random, is_legal: Callable[[int], bool], options: Options
 ) -> BookMove | None:
-    """Choose a move of a book within the options' limits, or return None. Raises BookError if the book is broken.
+    """Return a move of a book within the options' limits, or None. Raises BookError if the book is broken.
 
-    Moves are drawn by their counts, or uniformly; without counts the best scores are drawn. `is_legal` excludes moves,
-    because two positions can have the same key. A move without a score passes the limits on scores.
+    Moves are drawn by their counts, or uniformly. Without counts the best score is chosen. `is_legal` excludes moves,
+    since two positions may have the same key. A move without a score passes the limits on scores.
     """
     if options.book_moves and placement.number > options.book_moves:
         return None

@@ -1,4 +1,4 @@
-"""The board as text (SFEN's letters or kanji, optionally colored for a terminal) and as SVG. No kernel is loaded."""
+"""Draws the board as text (SFEN's letters or kanji, optionally colored for a terminal) and as SVG, without kernels."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def draw(
 ) -> str:
     """Return the board from Black's point of view, with hands and the side to move.
 
-    Kanji mark White's pieces by a v, letters by lower case. Colors are a terminal's color sequences. `sides` are the
-    sides' names beside kanji (default: SIDES).
+    White's pieces have a v before their kanji, or lower case letters. Colors are a terminal's color sequences. `sides`
+    are the sides' names beside kanji (default: SIDES).
     """
     lines = _japanese(game, colored, sides or SIDES) if japanese else _letters(game, colored)
     return "\n".join(lines)
@@ -98,7 +98,7 @@ def _japanese(game: ShogiGame, colored: bool, sides: Mapping[int, str]) -> list[
 def japanese_diagram(
     placement: Placement, sides: Mapping[int, str], last: int | None = None, *, colored: bool = False
 ) -> list[str]:
-    """Return hands and board as records draw them; `sides` are the sides' names, `last` is a marked square."""
+    """Return a board with hands as lines of a record. `sides` are the sides' names, `last` is a marked square."""
     frame = "+---------------------------+"
     hands = {color: f"{sides[color]}の持駒：{japanese_hand(placement.hands[color - 1])}" for color in (BLACK, WHITE)}
     lines = [hands[WHITE], " " + "".join(f" {file}" for file in reversed(FILES)), frame]
@@ -217,7 +217,7 @@ def _coordinates(bottom: int) -> Iterator[str]:
 
 
 def _piece(code: int, x: float, y: float, bottom: int) -> str:
-    """Return a piece around a center; pieces of the side at the top point down."""
+    """Return a piece drawn around a center. Pieces of the side at the top point down."""
     kind = type_of(code)
     turn = "" if color_of(code) == bottom else " rotate(180)"
     shape = element("polygon", points=OUTLINE, fill=PIECE, stroke=INK)

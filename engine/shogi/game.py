@@ -57,7 +57,7 @@ KEPT, ROOM = 768, 1024
 
 
 class ShogiGame:
-    """One game: an initial position, and the moves since.
+    """An initial position and the moves played since.
 
     Treat the attributes as read-only. `position` (a record of POSITION_DTYPE) and `history` (uint64[MAX_HISTORY])
     remain the same objects for the life of the game; copy them to keep a state. After 1,024 moves `history` contains
@@ -72,7 +72,7 @@ class ShogiGame:
     history: np.ndarray[tuple[int], np.dtype[np.uint64]]
 
     def __init__(self, sfen: str = STARTPOS, *, entering_king: str = "27", max_moves: int = 0) -> None:
-        """Start a game. Raises SfenError for a bad position, OptionError for impossible rules."""
+        """Start a game. Raises SfenError for a bad position, OptionError for invalid rules."""
         initial = parse_sfen(sfen)
         self.initial_sfen = format_sfen(initial)
         self.moves = []
@@ -97,7 +97,7 @@ class ShogiGame:
 
     @property
     def ply(self) -> int:
-        """Moves since the start of the game, moves before the initial position included."""
+        """Number of moves since the start of the game, including those before the initial position."""
         return int(self.position["ply"])
 
     @property
@@ -137,11 +137,11 @@ class ShogiGame:
             raise IllegalMove(tr("illegal move {move}: {why}", move=text, why=self.why_not(move)))
 
     def why_not(self, move: int) -> str:
-        """Return in a few words why a move is illegal."""
+        """Return the reason why a move is illegal, in a few words."""
         return self.placement.why_not(move) or tr(DROP_PAWN_MATE)
 
     def legal_moves(self) -> list[int]:
-        """Return all legal moves, pointless non-promotions included."""
+        """Return all legal moves, including pointless waivers of promotion."""
         return self._moves(movegen.legal_moves)
 
     def searched_moves(self) -> list[int]:
@@ -170,7 +170,8 @@ class ShogiGame:
     push = play  # the name that all games share
 
     def continued(self, sfen: str, moves: Sequence[str]) -> ShogiGame:
-        """Return the game of USI's `position`, as a continued copy of this game if possible.
+        """Return the game that USI's `position` describes. If it continues this game, this is a copy with further
+        moves.
 
         Raises ValueError for a bad position, an illegal move, or more than MAX_GAME moves.
         """
@@ -191,7 +192,7 @@ class ShogiGame:
         return game
 
     def undo(self) -> None:
-        """Take back the last move. Later changes of rules remain. Raises IllegalMove if there is no move."""
+        """Take back the last move. Rules that were changed since then stay. Raises IllegalMove if there is no move."""
         if not self.moves:
             raise IllegalMove(tr("cannot undo: no move has been played"))
         self.moves.pop()
@@ -206,7 +207,7 @@ class ShogiGame:
             self._rewrite_history()
 
     def set_rules(self, *, entering_king: str | None = None, max_moves: int | None = None) -> None:
-        """Change rules, also during a game; None keeps the current value. Raises OptionError."""
+        """Change rules, also in the middle of a game. None keeps the current value. Raises OptionError."""
         if entering_king is not None:
             if entering_king not in ENTERING_KING:
                 raise OptionError(f"entering king rule '{entering_king}': expected {', '.join(ENTERING_KING)}")
@@ -243,16 +244,16 @@ class ShogiGame:
 
     @property
     def try_move(self) -> int | None:
-        """The move that wins by the try rule; None if there is none, or by another rule."""
+        """The move that wins at once by the try rule; None if there is none or under other rules."""
         return (int(rules.try_move(self.position)) or None) if self.entering_king == "try" else None
 
     @property
     def repetitions(self) -> int:
-        """Occurrences of this position in the game so far, with the same side to move."""
+        """Number of times that this position with this side to move has occurred in the game, now included."""
         return len(self._seen[self._entries[-1]])
 
     def outcome(self) -> Ended | None:
-        """Return how the game has ended, or None. Declaring and resigning are decisions of the players."""
+        """Return the end of the game by its rules, or None. Players declare and resign by decisions of their own."""
         side = self.side_to_move
         if not movegen.has_legal_move(self.position):
             return Ended(opponent(side), play.MATE)
@@ -285,7 +286,7 @@ class ShogiGame:
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _last_entry(self) -> tuple[int, int]:
-        """Return the position's history entry: board key; hands, side and check flag."""
+        """Return the last entry of the history: the board key, and a word of hands, side to move and check flag."""
         length = int(self.position["history_length"])
         return int(self.history[length - 2]), int(self.history[length - 1])
 
@@ -323,7 +324,7 @@ CSA_ENDINGS = {
 
 
 def ending_of(record: GameRecord) -> str:
-    """Return how a recorded game ended, in terms of yomi.engine.play.
+    """Return the ending of a recorded game as a word of yomi.engine.play.
 
     Records use ILLEGAL_ACTION or ILLEGAL_MOVE for every foul. It was perpetual check if the last position occurred four
     times, otherwise an illegal move (recorded or not).
@@ -346,13 +347,13 @@ REASONS = {
 
 
 def describe(ended: Ended) -> str:
-    """Return the end of a game by its rules as a sentence."""
+    """Return a sentence about a game that ended by the rules, such as by mate or repetition."""
     reason = REASONS[ended.ending][0].format(loser=COLOR_NAMES.get(opponent(ended.winner), ""))
     return f"draw: {reason}" if ended.winner == DRAW else f"{COLOR_NAMES[ended.winner]} wins: {reason}"
 
 
 def describe_japanese(ended: Ended, sides: Mapping[int, str]) -> str:
-    """Return the end of a game by its rules in Japanese. `sides` are the sides' names."""
+    """Return a Japanese sentence about a game that ended by the rules. `sides` are the sides' names."""
     reason = REASONS[ended.ending][1]
     return f"{reason}（引き分け）" if ended.winner == DRAW else f"{sides[ended.winner]}の勝ち（{reason}）"
 

@@ -1,4 +1,4 @@
-"""Matches of shogi: how games are set up, recorded and read."""
+"""Matches of shogi: sets up games, and writes and reads their records."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Dlshogi(PolicyValueFormat):
     title = "a network for shogi (dlshogi ONNX)"
 
     def __init__(self, path: Path, network: ShogiNetwork, info: NetworkInfo) -> None:
-        """Describe an ONNX file by its inputs and outputs (`network`) and its metadata."""
+        """Describe an ONNX file. `network` contains its inputs and outputs, `info` its metadata."""
         # dlshogi's second input is constant over the board; AlphaZero's form has counts among its planes.
         feeds = tuple(
             Feed(tensor.name, tensor.shape[1:], tensor.element_type, constant=tensor is network.hands)
@@ -98,7 +98,7 @@ FEATURE_SET = "nnue"
 
 
 class Nnue(KernelFormat):
-    """An NNUE evaluation. It has no policy, so only alpha-beta uses it."""
+    """An NNUE evaluation. It has no policy, so only the alpha-beta search uses it."""
 
     title = "an NNUE evaluation (nn.bin)"
     noun = "an NNUE evaluation"
@@ -120,7 +120,7 @@ class Nnue(KernelFormat):
         return cls(file) if file.kind is NetworkKind.NNUE else None
 
     def use(self, options: Options) -> None:
-        """Set the scale of the values."""
+        """Set the scale of values that the options contain."""
         inputs = make_inputs(self.architecture.features.name)
         self.network = network_of(inputs, self._tensors, options.fv_scale)
 
@@ -128,7 +128,7 @@ class Nnue(KernelFormat):
         raise self.no_tree()
 
     def no_tree(self) -> NetworkError:
-        """Return the error of a tree search with this evaluation."""
+        """Return the error for a tree search with this evaluation, which has no policy."""
         return NetworkError(
             f"{self.info.source_file}: an NNUE evaluation found, expected a network with a policy to search a tree; "
             "such an evaluation plays in yomi play, usi, match and review"
@@ -139,7 +139,7 @@ class Nnue(KernelFormat):
 
 
 class MaterialEvaluator(Evaluator):
-    """Hand-made values and priors. Equal positions get equal results."""
+    """Values and priors by hand-made rules, without a network. Equal positions get equal results."""
 
     description = "material, exchanges and the safety of the kings"
     inputs = Inputs.POSITIONS

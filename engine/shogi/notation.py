@@ -1,4 +1,4 @@
-"""Moves as text: USI, CSA and Japanese, read and written.
+"""Reads and writes moves as text: USI, CSA and Japanese.
 
 CSA and Japanese name the piece, so they need the position (`Placement`). Legality is checked only if a Japanese text is
 ambiguous.
@@ -73,7 +73,7 @@ MARKED_MOVE = re.compile(f"[{SIDE_MARKS}][^{SIDE_MARKS}]*")
 
 
 class NotationError(LineError, ValueError):
-    """Text that is not a move. The message is one line."""
+    """A text is not a move. The message is one line."""
 
 
 # -- USI -----------------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def format_usi(move: int) -> str:
 
 
 def parse_usi_moves(words: Iterable[str]) -> tuple[int, ...]:
-    """Read moves up to the first word that is not a move."""
+    """Read moves up to the first word that is not a move, and return them."""
     found: list[int] = []
     for word in words:
         try:
@@ -161,7 +161,7 @@ def format_csa(move: int, placement: Placement) -> str:
 
 
 def illegal_action(guilty: int) -> str:
-    """Return CSA's ending for a foul other than an illegal move, such as perpetual check."""
+    """Return CSA's word for a game that ends by a foul other than an illegal move, such as perpetual check."""
     return f"{CSA_SIGNS[guilty]}ILLEGAL_ACTION"
 
 
@@ -185,8 +185,9 @@ def _csa_square(file: str, rank: str) -> int:
 def format_japanese(move: int, placement: Placement, previous: int | None = None, *, mark: bool = True) -> str:
     """Return a move as players write it: `▲７六歩`, `△同銀`, `▲５八金右`, `△２二角成`.
 
-    Ambiguous moves get the shortest words by the rules of the Japanese Shogi Association. Pinned pieces count as able
-    to move. `previous` is the target of the previous move, for 同.
+    If several pieces can make the move, the shortest words that distinguish them are added, by the rules of the
+    Japanese Shogi Association. Pinned pieces count as able to move. `previous` is the target of the previous move, for
+    同.
     """
     target, source = target_of(move), source_of(move)
     where = "同" if target == previous else japanese_square(target)
@@ -261,9 +262,9 @@ def _digit(text: str) -> int:
 
 
 def _board_moves(words: dict[str, str], target: int, piece_type: int, placement: Placement) -> list[int]:
-    """Return the moves on the board that a Japanese text can mean.
+    """Return the moves of pieces on the board that a Japanese text can mean.
 
-    A source square in the text is taken even if its piece does not reach the target.
+    A source square in the text is accepted even if its piece does not reach the target.
     """
     kind, side = words["kind"], placement.side
     taken = placement.board[target]
@@ -303,12 +304,12 @@ def _drops(words: dict[str, str], target: int, piece_type: int, placement: Place
 
 
 def _is_drop(words: dict[str, str]) -> bool:
-    """Whether a Japanese text contains 打 or the source square 00."""
+    """Return whether a Japanese text contains 打 or the source square 00."""
     return words["kind"] == "打" or (words["source"] != "" and int(words["source"]) == 0)
 
 
 def _motion(source: int, target: int, color: int) -> str:
-    """Return a piece's direction for its owner: 上 forward, 引 back, 寄 sideways."""
+    """Return the direction in which a piece moves, as its owner sees it: 上 forward, 引 back, 寄 sideways."""
     forward = source % 9 - target % 9 if color == BLACK else target % 9 - source % 9
     return "上" if forward > 0 else "引" if forward < 0 else "寄"
 
@@ -320,7 +321,7 @@ def _left(source: int, other: int, color: int) -> int:
 
 
 def _is_on(word: str, source: int, target: int, piece_type: int, sources: list[int], color: int) -> bool:
-    """Whether 左, 右 or 直 describes the piece on `source`, one of the `sources` that reach the target."""
+    """Return whether 左, 右 or 直 describes the piece on `source`, one of the `sources` that reach the target."""
     if word == "直":
         return _left(source, target, color) == 0 and _motion(source, target, color) == "上"
     sign = 1 if word == "左" else -1
@@ -362,7 +363,7 @@ def _promotion(move: int, piece_type: int, color: int) -> str:
 def parse_any(
     text: str, placement: Placement, previous: int | None = None, is_legal: Callable[[int], bool] | None = None
 ) -> int:
-    """Read a move in USI, CSA or Japanese; arguments as for `parse_japanese`."""
+    """Read a move in USI, CSA or Japanese. The other arguments are those of `parse_japanese`."""
     if USI_MOVE.fullmatch(text):
         return parse_usi(text)
     if CSA_MOVE.fullmatch(text.upper()):
@@ -376,14 +377,14 @@ def parse_any(
 
 
 def csa_line(moves: Iterable[int], placement: Placement) -> list[str]:
-    """Return a line in CSA, up to the first move that cannot be played."""
+    """Return moves in CSA, up to the first move that cannot be played."""
     return [format_csa(move, before) for move, before in _playable(moves, placement)]
 
 
 def japanese_line(
     moves: Iterable[int], placement: Placement, previous: int | None = None, *, kif: bool = False
 ) -> list[str]:
-    """Return a line as players or (with marks) KIF files write it, up to the first move that cannot be played.
+    """Return moves as players write them, or with `kif` as KIF files do with marks, up to the first impossible move.
 
     `placement` is the position before the line, `previous` the target of the move before it (for 同).
     """
@@ -419,7 +420,7 @@ def parse_line(text: str, placement: Placement, previous: int | None = None) -> 
 
 
 def is_playable(placement: Placement) -> Callable[[int], bool]:
-    """Return a test for moves of a position that ignores drop-pawn mate."""
+    """Return a function that tests moves of a position, but allows drop-pawn mate."""
     return lambda move: placement.why_not(move) is None
 
 

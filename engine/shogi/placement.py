@@ -1,4 +1,4 @@
-"""Pieces, moves, positions and SFEN: shogi's slow, plain rules.
+"""Pieces, moves, positions and SFEN: the rules of shogi in plain, slow Python.
 
 Numbers as in yomi.native.shogi: square = 9 * file + rank, counted from Black's right edge. A move is, as in cshogi and
 dlshogi, target | source << 7 | promotion << 14; the source of a drop is 80 + the piece type.
@@ -72,7 +72,7 @@ def in_zone(square: int, color: int) -> bool:
 
 
 def has_future(piece_type: int, color: int, square: int) -> bool:
-    """Whether a piece can ever move on from a square; false for pawns, lances and knights at the far edge."""
+    """Return whether a piece on a square can ever move again: false for pawns, lances and knights at the far edge."""
     rank = square % 9 if color == BLACK else 8 - square % 9
     if piece_type in (PAWN, LANCE):
         return rank > 0
@@ -127,13 +127,13 @@ def target_of(move: int) -> int:
 
 
 def source_of(move: int) -> int | None:
-    """Return the start square, or None for a drop."""
+    """Return the source square of a move, or None for a drop."""
     source = move >> 7 & 127
     return None if source > DROP else source
 
 
 def dropped_type(move: int) -> int | None:
-    """Return the dropped piece type, or None for a move on the board."""
+    """Return the dropped piece type, or None if a piece on the board moves."""
     source = move >> 7 & 127
     return source - DROP if source > DROP else None
 
@@ -143,7 +143,7 @@ def promotes(move: int) -> bool:
 
 
 def is_move(move: int) -> bool:
-    """Whether a number encodes a move: two different squares, or the drop of a piece that can be in hand."""
+    """Return whether a number encodes a move: two different squares, or the drop of a piece that can be in hand."""
     source, target = move >> 7 & 127, move & 127
     if not 0 <= move < 1 << 15 or target > 80:
         return False
@@ -153,7 +153,7 @@ def is_move(move: int) -> bool:
 
 
 def turned(move: int) -> int:
-    """Return the move on the board turned by 180 degrees."""
+    """Return a move as it is on the board turned by 180 degrees."""
     source = source_of(move)
     target = 80 - target_of(move)
     return drop(dropped_type(move) or 0, target) if source is None else board_move(80 - source, target, promotes(move))
@@ -174,7 +174,7 @@ class Placement:
     number: int = 1  # number of the next move; 1 at the start of a game
 
     def turned(self) -> "Placement":
-        """Return the position turned by 180 degrees with colors exchanged."""
+        """Return the position turned by 180 degrees, with exchanged colors."""
         board = tuple(code and code_of(type_of(code), opponent(color_of(code))) for code in reversed(self.board))
         return Placement(board, (self.hands[1], self.hands[0]), opponent(self.side), self.number)
 
@@ -196,7 +196,6 @@ class Placement:
         return Placement(tuple(board), hands, opponent(self.side), self.number + 1)
 
     def king_square(self, color: int) -> int | None:
-        """Return the square of a king, or None if there is none."""
         code = code_of(KING, color)
         return self.board.index(code) if code in self.board else None
 
@@ -205,7 +204,7 @@ class Placement:
         return king is not None and any(reaching(self.board, opponent(color), kind, king) for kind in types)
 
     def why_not(self, move: int) -> str | None:
-        """Return in a few words why a move is illegal, or None. Drop-pawn mate is not checked."""
+        """Return the reason why a move is illegal in a few words, or None. Drop-pawn mate is not checked."""
         if not is_move(move):
             return tr("{move} is no move", move=move)
         why = self._why_no_drop(move) if source_of(move) is None else self._why_no_board_move(move)
@@ -215,7 +214,7 @@ class Placement:
         return why
 
     def is_drop_pawn_mate(self, move: int) -> bool:
-        """Whether drop-pawn mate is the only reason why a move is illegal."""
+        """Return whether a move is illegal for no reason except drop-pawn mate."""
         if dropped_type(move) != PAWN or self.why_not(move) is not None:
             return False
         after = self.after(move)
@@ -264,12 +263,12 @@ class Placement:
 
 
 def ranks_of(board: Sequence[int]) -> list[list[int]]:
-    """Return the piece codes of each rank as a board is drawn: from file 9 to file 1."""
+    """Return the piece codes of each rank in the order of a diagram: from file 9 to file 1."""
     return [[board[9 * file + rank] for file in range(8, -1, -1)] for rank in range(9)]
 
 
 def held(hand: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (piece type, count) of the pieces in a hand, the dearest first, as hands are written."""
+    """Return (piece type, count) of the pieces in a hand, most valuable first, as hands are written."""
     return [(kind, count) for kind, count in zip(reversed(HAND_TYPES), reversed(hand), strict=True) if count]
 
 
@@ -284,7 +283,7 @@ def japanese_square(square: int) -> str:
 
 
 def shown_square(square: int) -> str:
-    """Return a square as the user writes it."""
+    """Return the name of a square in the user's language."""
     return japanese_square(square) if is_japanese() else square_name(square)
 
 
@@ -303,11 +302,11 @@ SIDES = {"b": BLACK, "w": WHITE}
 
 
 class SfenError(LineError, ValueError):
-    """Text that is not SFEN, or an impossible position. The message is one line."""
+    """A text is not SFEN, or a position is impossible. The message is one line."""
 
 
 def parse_sfen(text: str) -> Placement:
-    """Read board, side, hands and optionally the move number. Raises SfenError, also as `check` does."""
+    """Read board, side, hands and an optional move number. Raises SfenError for other texts; see also `check`."""
     fields = text.split()
     if len(fields) not in (3, 4):
         raise SfenError(f"SFEN of {len(fields)} fields: expected board, side to move, hands and move number")
@@ -364,7 +363,7 @@ def _parse_hands(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def check(placement: Placement) -> None:
-    """Raise SfenError if a position is impossible: too many pieces, nifu, or the king of the waiting side in check.
+    """Raise SfenError if a position is impossible: too many pieces, nifu, or a king in check that can be captured.
 
     One king may be missing, as in mate problems.
     """

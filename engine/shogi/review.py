@@ -64,7 +64,7 @@ class ShogiReview(Review):
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The move that was played in a position."""
+    """The move that was played in a position, and the opinion after it."""
 
     move: int
     after: Opinion | None  # of the position after it; None if it is unknown
@@ -103,7 +103,7 @@ def open_reviewer(options: Options, path: Path) -> ShogiReviewer:
 
 class ShogiReviewer(Reviewer[LoadedRecord]):
     def __init__(self, player: ShogiPlayer) -> None:
-        """Review with a player and the limits of its options, without its book."""
+        """Review with a player, within the limits of its options and without its book."""
         super().__init__(player.options.with_values({"own_book": False}))
         self.player = player
         self.unit = player.search.unit
@@ -171,7 +171,7 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
         self.player.close()
 
     def _evaluate(self, game: ShogiGame, options: Options, *, is_last: bool, played: Played | None = None) -> Judgement:
-        """Search a position. `played`: compare this move with the best one, by alpha-beta."""
+        """Search a position. If `played` is given, an alpha-beta search also compares that move with the best move."""
         color = game.side_to_move
         outcome = game.outcome()
         if outcome is not None and (is_last or outcome.ending == MATE):
@@ -203,9 +203,9 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
     def _compare(
         self, game: ShogiGame, options: Options, opinion: Opinion, played: Played, depth: int
     ) -> tuple[Opinion, int]:
-        """Value the played move in the search of the best one, to its depth, and an other move; return the nodes, too.
+        """Search the best and the played move together to a depth, and then another move; return opinion and nodes.
 
-        If the played move looks like a mistake, both are searched deeper.
+        If the played move looks like a mistake, best and played move are searched deeper.
         """
         evaluations = 0
 
@@ -254,7 +254,7 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
         mate: int | None = None,
         visits: int = 0,
     ) -> Opinion:
-        """Return an opinion with its centipawns. A mate overrides the winrate."""
+        """Return an opinion on a position, with centipawns. A mate overrides the winrate."""
         if mate is not None:
             winrate = float(mate > 0)
         score = -float(MATE_SCORE) if mate == 0 else float(record_score(winrate, mate, self.player.options.centipawns))
@@ -262,7 +262,7 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
 
 
 def _part_of(options: Options, share: float) -> Options:
-    """Return options with a share of their limits."""
+    """Return options whose limits are a share of the original limits."""
     counts = {
         name: max(1, round(share * limit))
         for name in ("visits", "playouts")
@@ -272,7 +272,7 @@ def _part_of(options: Options, share: float) -> Options:
 
 
 def is_unclear(opinion: Opinion, played: Played) -> bool:
-    """Whether a move may be a mistake, unless both searches agree that it is a bad one."""
+    """Return whether a move may be a mistake, unless both searches agree that it is a bad move."""
     if opinion.played_winrate is None:
         return False
     after, color = opinion if played.after is None else played.after, opinion.color

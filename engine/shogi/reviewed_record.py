@@ -25,7 +25,7 @@ VERDICTS = {**JAPANESE, ONLY: "唯一の好手", SURPRISING: "意外な好手"}
 
 
 def annotate(record: GameRecord, review: Review, *, japanese: bool) -> None:
-    """Write a review into its record, in place of an earlier review.
+    """Write a review into its record, replacing an earlier review.
 
     Each move gets an evaluation (of the position after it, for the side that played it), the line expected after it,
     and a comment with the better move and the loss. The record's own evaluation becomes a comment. In Japanese records
@@ -52,7 +52,7 @@ def annotate(record: GameRecord, review: Review, *, japanese: bool) -> None:
 
 
 def _keep_score(recorded: RecordedMove, before: Placement, japanese: bool) -> None:
-    """Turn the player's own evaluation into a comment, in centipawns for Black."""
+    """Convert the player's own evaluation to a comment, in centipawns for Black."""
     if recorded.score is None or MARK in recorded.comment:
         return
     score = recorded.score if before.side == BLACK else -recorded.score
@@ -71,7 +71,7 @@ def _line(moves: Iterable[int], placement: Placement, previous: int | None, japa
 
 
 def describe(move: ReviewedMove, verdict: str, better: str, japanese: bool) -> str:
-    """Return a review's comment on a move in one line, with its verdict and the best line as text."""
+    """Return the comment of a review on a move, on one line. `verdict` and `better` (the best line) are texts in it."""
     parts = [VERDICTS.get(verdict, "") if japanese else verdict] if verdict else []
     parts.append(_percent(move.winrate_after))
     if move.is_best:
@@ -92,7 +92,7 @@ def _percent(share: float) -> str:
 
 
 def _own(variations: Sequence[GameRecord]) -> list[GameRecord]:
-    """Return variations, except the variations of an earlier review, unless a variation of the user leaves them."""
+    """Return the variations without those of an earlier review, unless a variation of the user branches off them."""
     return [
         variation
         for variation, following in itertools.zip_longest(variations, variations[1:])
@@ -120,7 +120,8 @@ def _refutation(move: ReviewedMove, after: Placement, reply: int | None) -> list
 def _variation(
     start: Placement, line: Sequence[int], score: float | None, text: str, winrate: float
 ) -> list[GameRecord]:
-    """Return a line as a variation, up to a move that cannot be played; nothing if this is the first move.
+    """Return a line as a variation, up to a move that cannot be played. If that is the first move, return an empty
+    list.
 
     The first move gets the evaluation and a comment.
     """
@@ -138,9 +139,9 @@ def _variation(
 
 
 def _ordered(own: Sequence[GameRecord], added: Sequence[GameRecord]) -> list[GameRecord]:
-    """Return all variations in KIF's order: a variation that leaves the game late comes first.
+    """Return all variations in KIF's order: a variation that branches off late comes first.
 
-    A variation of the record may leave another variation, and stays behind it.
+    A variation of the record may branch off another variation, and stays behind it.
     """
     blocks: list[list[GameRecord]] = []
     for variation in own:

@@ -38,7 +38,7 @@ from yomi.settings import OptionError
 
 
 def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:
-    """Return the openings of a file, or the usual position without a file. Raises OptionError.
+    """Return the openings of a file; without a file the usual initial position. Raises OptionError.
 
     `packed` is the flag, if any, that requires positions that fit into 32 bytes.
     """
@@ -55,7 +55,7 @@ def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:
 
 
 def begin(options: Options, opening: GameRecord) -> ShogiGame:
-    """Return a game after an opening, which is part of the game. Raises OptionError for an illegal move."""
+    """Return a game after the moves of an opening. Raises OptionError if one of them is illegal."""
     game = new_game(options, format_sfen(opening.initial))
     for recorded in opening.moves:
         if not game.is_legal(recorded.move):
@@ -69,12 +69,12 @@ def open_recorder(settings: SelfplayShogiSettings, options: Options) -> ShogiRec
 
 
 class ShogiRecorder:
-    """Games from the usual position or from openings, taken in turn. Implements yomi.engine.game.Recorder."""
+    """Records games that start at the usual position or openings, in turn. Implements yomi.engine.game.Recorder."""
 
     row_bytes: Mapping[str, int] = {".hcpe": HCPE_DTYPE.itemsize}
 
     def __init__(self, options: Options, formats: Sequence[str], openings: Path | None = None) -> None:
-        """Read the openings (default: the usual position) for RECORD_FORMATS. Raises OptionError."""
+        """Read the openings (default: the usual position). `formats` are keys of RECORD_FORMATS. Raises OptionError."""
         self._options = options
         self._suffixes = tuple(dict.fromkeys(RECORD_FORMATS[name] for name in formats))
         self._notes: list[RecordedMove] = []
@@ -103,7 +103,7 @@ SEPARATOR = b"/\n"  # follows every CSA game, the last one included
 
 
 class LearnableShogi:
-    """Shogi without points and ownership targets. Implements yomi.engine.learning.selfplay.Learnable."""
+    """Shogi for the learning loop, without points and ownership. Implements yomi.engine.learning.selfplay.Learnable."""
 
     suffix = ".csa"
     has_score = False
@@ -118,7 +118,7 @@ class LearnableShogi:
     ) -> None:
         """Check the openings, which are drawn at random. Raises OptionError for an illegal move.
 
-        `named` is their file with its digest. `network` is [network] of a training configuration.
+        `named` is the name of their file with its digest. `network` is the table [network] of a training configuration.
         """
         self.network = network or {"kind": "dlshogi-resnet", "blocks": 4, "channels": 48}
         extras = int(self.network.get("extras", DLSHOGI_FEATURES[1]))
@@ -159,7 +159,7 @@ class LearnableShogi:
         return 0.0
 
     def record(self, finished: FinishedGame[ShogiGame], name: str) -> bytes:
-        """Return CSA with evaluations and visits as comments, and a separator."""
+        """Return the game as CSA, with evaluations and visits as comments, followed by a separator."""
         game, notes = finished.game, []
         for (_, move), ply in zip(game.moves, plies_by_move(finished), strict=True):
             note = RecordedMove(move)
@@ -179,7 +179,7 @@ class LearnableShogi:
 
 
 def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encoder, list[RecordedGame[ShogiGame]]]:
-    """Return the spec, encoder and games of a record for `yomi learn`; searches may play all legal moves."""
+    """Return the GameSpec, encoder and games of a record for `yomi learn`. Searches may play all legal moves."""
     if features.joined:
         raise OptionError(f"{path}: rows of {features.name} found, expected dlshogi's features or {SHOGI_BOARD}")
     try:
@@ -196,7 +196,7 @@ def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encod
 
 
 def encoding_of(features: FeatureSet) -> tuple[GameSpec, Encoder]:
-    """Return shogi's spec for a feature set, and the function that encodes positions for it."""
+    """Return the GameSpec of shogi for a feature set, and the function that encodes positions for it."""
     if features.name == SHOGI_BOARD:
         return shogi_spec(), boards_of
     spec = shogi_spec(FORM_ALPHAZERO if features.joined else FORM_DLSHOGI, features.extras)
@@ -204,7 +204,7 @@ def encoding_of(features: FeatureSet) -> tuple[GameSpec, Encoder]:
 
 
 def boards_of(positions: npt.NDArray[np.void], history: object = None) -> Arrays:
-    """Return boards and hands of positions from the point of view of the side to move, without their history."""
+    """Return boards and hands of positions, from the point of view of the side to move and without history."""
     count = len(positions)
     boards, hands = np.zeros((count, SQUARES), np.uint8), np.zeros((count, 2 * len(HAND_TYPES)), np.uint8)
     write_boards(positions, boards, hands)

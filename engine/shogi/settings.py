@@ -82,7 +82,7 @@ class MakeShogiSettings(MakeSettings):
 
 @dataclass(frozen=True)
 class ShogiPlayOptions:
-    """Settings that determine the positions of an engine's games. They are stored with the positions."""
+    """Settings that determine which positions come from an engine's games. They are stored with the positions."""
 
     engine: str = option(MISSING, "play both sides with this USI engine; see below", word="COMMAND")
     nodes: int = number(MISSING, 1, None, "search this many nodes a move")
@@ -105,7 +105,7 @@ class PlayShogiDataSettings(ShogiPlayOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ShogiVaryOptions:
-    """Settings that determine positions near other positions. The manifest keeps them."""
+    """Settings that determine which positions near other positions are made. The manifest stores them."""
 
     engine: str = option(MISSING, "label positions with this USI engine (as in yomi match)", word="COMMAND")
     nodes: int = number(MISSING, 1, None, "limit the nodes of each evaluation")

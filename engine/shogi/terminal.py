@@ -47,7 +47,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         colored: bool = False,
         advice: Mapping[str, Value] | None = None,
     ) -> None:
-        """Show a game; `advice` are options for hints and scores that differ from the player's."""
+        """Show a game. `advice` overrides options of the player in searches for hints and scores."""
         super().__init__(player, game, advice)
         self.japanese = japanese
         self.colored = colored
@@ -178,7 +178,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         return f"{COLOR_NAMES[game.side_to_move]} {format_usi(move)}"
 
     def _line(self, moves: Iterable[int]) -> str:
-        """Return a line that starts from the current position as text."""
+        """Return moves from the current position on as text."""
         if not self.japanese and not is_japanese():
             return " ".join(map(format_usi, moves))
         game = self.game

@@ -86,7 +86,6 @@ def kind_of(name: str) -> ColumnKind | None:
 
 
 def cast(name: str, array: Array) -> Array:
-    """Return an array in the type of a column."""
     kind = kind_of(name)
     if kind is None:
         raise KeyError(name)

@@ -352,7 +352,6 @@ def check_layout(shard: Shard, columns: Arrays, features: FeatureSet) -> None:
 
 
 def _named(columns: Arrays, form: str) -> list[str]:
-    """Return the names of the columns of a form."""
     kinds = {name: kind_of(name) for name in columns}
     return [name for name, kind in kinds.items() if kind is not None and kind.form == form]
 

@@ -23,7 +23,6 @@ HIDDEN = 256  # width of the value head's dense layer
 
 
 def write_network(path: Path, blocks: int, channels: int) -> Path:
-    """Write a network as an ONNX file and return its path."""
     write_atomically(path, RandomNetwork(blocks, channels).model().SerializeToString(deterministic=True))
     return path
 

@@ -1,4 +1,4 @@
-"""The threads that use an engine: their turns, and searches in the background whose reports are read meanwhile."""
+"""Threads that share an engine: they take turns, and read reports of searches that run in the background."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Search:
             self._wake()
 
     def take(self) -> Report | None:
-        """Return the report to read next, or None to wait; StopIteration at the end. The condition is held."""
+        """Return the next report, or None to wait; StopIteration: no more reports. The caller holds the condition."""
         if self.is_unread:
             self.is_unread = False
             return self.latest
@@ -65,10 +65,10 @@ class _Search:
 
 
 class Analysis:
-    """Reports of a search that runs in the background: an iterator, also an asynchronous one.
+    """Reports of a search in the background, as an iterator or asynchronous iterator.
 
-    Each step waits for a report that was not read before and returns the newest one; the last one is the report at the
-    end of the search. Leaving the `with` block ends the search.
+    Each step waits for a new report and returns the newest one. The last report describes the finished search. Leaving
+    the `with` block ends the search.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Analysis:
         return not self._search.has_ended
 
     def stop(self) -> None:
-        """End the search soon; the reports that follow are the last ones."""
+        """Ask the search to end soon. The iterator still returns the last reports."""
         self._search.request.stop()
 
     def wait(self) -> Report:
@@ -157,7 +157,7 @@ class Analysis:
 
 
 def _waker(waiter: asyncio.Future[None]) -> Callable[[], None]:
-    """Return a function that completes a future of an event loop, to be called by another thread."""
+    """Return a function that completes a future of an event loop. Another thread may call it."""
     loop = waiter.get_loop()
 
     def wake() -> None:
@@ -168,7 +168,7 @@ def _waker(waiter: asyncio.Future[None]) -> Callable[[], None]:
 
 
 async def in_thread(call: Callable[[], T], stop: Callable[[], None]) -> T:
-    """Return the result of a call in a thread of its own; `stop` is called if the task is cancelled."""
+    """Run a call in a new thread and return its result. If the task is cancelled, `stop` is called."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     wake = _waker(ended)
     result: list[T] = []
@@ -193,7 +193,7 @@ async def in_thread(call: Callable[[], T], stop: Callable[[], None]) -> T:
 
 
 def keep_stderr_quiet() -> None:
-    """Keep Python from printing yomi's warnings on stderr if the program has not set up logging."""
+    """Keep yomi's warnings off stderr if the program has not set up logging."""
     log = logging.getLogger("yomi")
     if not log.handlers:
         log.addHandler(logging.NullHandler())
@@ -201,7 +201,7 @@ def keep_stderr_quiet() -> None:
 
 @contextlib.contextmanager
 def reported(progress: Callable[[str], None]) -> Iterator[None]:
-    """Send what compiling and loading report to `progress`; otherwise stderr shows it."""
+    """Send the messages of compiling and loading to `progress` instead of stderr."""
     from yomi.engine.evaluators.base import notices
     from yomi.native.precompile import has_bar
 
@@ -215,7 +215,7 @@ def reported(progress: Callable[[str], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def safe_children() -> Iterator[None]:
-    """Set the environment of processes that yomi starts (see `yomi.children`) while a command runs."""
+    """Set the environment of processes that yomi starts (see `yomi.children`) inside the block."""
     wanted = children.environment()
     before = {name: os.environ.get(name) for name in (children.VARIABLE, "PYTHONPATH")}
     os.environ.update(wanted)
@@ -230,10 +230,10 @@ def safe_children() -> Iterator[None]:
 
 
 class Turns:
-    """Gives a player to one call at a time. A call that waits ends a search without limit."""
+    """Lets one call at a time use a player. A waiting call ends a search without limit."""
 
     def __init__(self, player: Player[Any], progress: Callable[[str], None]) -> None:
-        """Begin with a player that nobody uses; `progress` receives lines while networks are loaded."""
+        """Take over a player that nobody uses. `progress` receives lines while networks are loaded."""
         self._player, self._progress = player, progress
         self._condition = threading.Condition()
         self._is_taken = self._is_closed = False
@@ -246,7 +246,7 @@ class Turns:
 
     @contextlib.contextmanager
     def take(self, request: Request[Any] | None = None) -> Iterator[Player[Any]]:
-        """Wait for the player and hold it; `request` is stopped if a search without limit is in the way.
+        """Wait for the player, and hold it inside the block. A waiting call may stop `request` if that has no limit.
 
         Raises:
             ClosedError: the engine is closed.

@@ -1,4 +1,4 @@
-"""Checks of arguments. A wrong argument is an `OptionError`: what was found, what was expected."""
+"""Checks of arguments. An `OptionError` contains the wrong value and the expected one."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def no_progress(line: str) -> None: ...
 
 
 def plain(value: Any) -> Any:
-    """Return a value with texts in place of paths."""
+    """Return a value in which paths are replaced by text."""
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def shown(value: object) -> str:
-    """Return a value for a message: on one line, without the middle of a long list or array."""
+    """Return a value as text for a message: one line, in which a long list or array loses its middle."""
     return " ".join(reprlib.repr(value).split())
 
 
 def wrong(name: str, found: object, expected: str) -> OptionError:
-    """Return the error of an argument."""
+    """Return an OptionError about an argument's value."""
     return OptionError(f"{name} {shown(found)} found, expected {expected}")
 
 
@@ -73,7 +73,7 @@ def path(name: str, value: Any) -> Path:
 
 
 def items(name: str, value: Any, expected: str) -> list[Any]:
-    """Return the items of a list, or raise OptionError: also for a text, which would be a list of letters."""
+    """Return the items of a list, or raise OptionError. Text is refused, since its items would be letters."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise wrong(name, value, expected)
     return list(value)
@@ -94,7 +94,7 @@ def side(name: str, value: Any) -> int:
 
 
 def divided(given: Mapping[str, Any], options: Iterable[str], *kinds: type) -> list[dict[str, Any]]:
-    """Return the values of the engine's options, and of each kind of settings.
+    """Split arguments into options of the engine and values of each kind of settings; return one dictionary for each.
 
     Raises:
         OptionError: a name is unknown.

@@ -52,7 +52,7 @@ class SelfplayGame:
     """The game at its end: yomi.go.Game or yomi.shogi.Game."""
     result: Result
     files: dict[str, bytes]
-    """The record by the ending of a file's name, such as {".sgf": ...}."""
+    """The record as a file, by suffix, such as {".sgf": ...}."""
 
 
 def selfplay(
@@ -340,7 +340,7 @@ ratings = rate  # the name in version 0.2.0
 
 
 def _result(number: int, triple: tuple[Any, ...]) -> GameResult:
-    """Return the result of a game of (black, white, winner)."""
+    """Return the result of a game given as (black, white, winner)."""
     if len(triple) != 3 or not all(isinstance(name, str) for name in triple[:2]):
         raise arguments.wrong("games", triple, "two names and a winner")
     black, white, winner = triple

@@ -113,7 +113,7 @@ class Engine(Generic[P]):
 
     @property
     def options(self) -> dict[str, bool | int | float | str | None]:
-        """Values of all options; a copy."""
+        """All options with their values: a copy."""
         return {row.name: self._options.get(row.name) for row in rows_for(self.game)}
 
     def configure(self, **options: Value) -> None:
@@ -349,20 +349,20 @@ class Engine(Generic[P]):
         return request
 
     def _only_for(self, game: str, what: str) -> None:
-        """Raise OptionError on an engine for another game than the only one that has something."""
+        """Raise OptionError if this engine is not for `game`, the only game that has `what`."""
         if self.game != game:
             raise OptionError(f"an engine for {self.game} found, expected {game}: only {game} has {what}")
 
     def _copied(self, position: P) -> P:
-        """Return a copy of a position of the engine's game."""
+        """Return a copy of a position. Raises OptionError if it belongs to another game."""
         self._raw(position)
         return position.copy()
 
     def _raw(self, position: P) -> Any:
-        """Return the engine's game of a position.
+        """Return the inner game of a position.
 
         Raises:
-            OptionError: a position of another game.
+            OptionError: the position belongs to another game.
         """
         if getattr(position, "game", None) != self.game:
             found = position.game if isinstance(position, Position) else type(position).__name__
@@ -380,7 +380,7 @@ class Engine(Generic[P]):
 
 
 def _start_pondering(player: Player[Any], request: Request[Any], move: int) -> None:
-    """Search the position after a move of a request in the background."""
+    """Search the position after a request's `move` in the background."""
     game = request.game.copy()
     game.push(move)
     if game.is_over:

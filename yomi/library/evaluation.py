@@ -1,4 +1,4 @@
-"""Networks' opinions of many positions, without search."""
+"""Evaluates many positions with a network, without search."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float32]
 
 MIN_ROWS = 64
-"""Positions of a thread's share: threads take shares until none is left, so that all of them end together."""
+"""Positions in a share of the work, at least. Threads take shares until none is left, so that all end together."""
 SHARES = 8
-"""Shares of each thread, if there are enough positions."""
+"""Shares for each thread, if there are enough positions."""
 POSITION_ROWS = 32
-"""Least rows of a batch for networks that read positions: shorter calls are slower."""
+"""Minimum rows of a batch for networks that read positions. Calls with fewer rows are slower."""
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Opinion of a network on B positions. Row i belongs to position i."""
+    """A network's evaluations of B positions. Row i belongs to position i."""
 
     side: npt.NDArray[np.uint8]
     """uint8[B]: the side that value, score and ownership are for, BLACK or WHITE; the side to move at first."""
@@ -85,17 +85,17 @@ class Evaluation:
 
 
 class Evaluator:
-    """Evaluates positions on the network of a search, with as many threads and rows in a batch as the search."""
+    """Evaluates positions with the network of a search, with the search's number of threads and rows per batch."""
 
     def __init__(self, search: PositionSearch) -> None:
         self.search = search
         self._lanes = [_Lane(search) for _ in range(search.settings.workers)]
 
     def evaluate(self, games: Sequence[SearchableGame], size: int | None) -> Evaluation:
-        """Return the opinion on positions.
+        """Return the network's evaluations of positions.
 
         Args:
-            games: the positions, of one board size.
+            games: the positions, all on boards of one size.
             size: length of the board's side in a game with ownership, otherwise None.
 
         Raises:
@@ -121,7 +121,7 @@ class Evaluator:
         )
 
     def _in_shares(self, evaluate: Callable[[_Lane, slice], None], count: int) -> None:
-        """Let each lane take shares of `count` positions until none is left."""
+        """Divide `count` positions into shares, and make each lane evaluate shares until none is left."""
         step = max(MIN_ROWS, -(-count // (SHARES * len(self._lanes))))
         shares: SimpleQueue[slice] = SimpleQueue()
         for begin in range(0, count, step):
@@ -187,7 +187,7 @@ class _Lane:
         Args:
             games: the positions.
             side: receives the sides to move.
-            wanted: receive the opinions: see `policy`, `values` and `ownership` of the kernel `read`.
+            wanted: arrays for the results: `policy`, `values` and `ownership` of the kernel `read`.
         """
         records = np.frombuffer(_joined([game.position for game in games]), self._search.spec.position_dtype)
         for name, value in self._search.spec.position_flags:
@@ -212,7 +212,7 @@ class _Lane:
         kernels.evaluate(*arguments)
 
     def _submit(self, queue: EvaluationQueue, given: tuple[Any, ...], wanted: tuple[Any, ...]) -> None:
-        """Evaluate by the queue, with several batches in flight."""
+        """Evaluate positions through the queue, with several batches in flight."""
         while len(self._slots) < self._search.settings.batches_in_flight:
             self._slots.append(_Slot(self._search))
         idle, self._slots = self._slots, []  # after an error batches may still be in flight: they are not used again

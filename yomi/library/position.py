@@ -20,7 +20,7 @@ Raw = TypeVar("Raw", bound=Any)
 
 
 def place_of(index: object) -> int:
-    """Return a place in a policy as an integer, or raise IllegalMove."""
+    """Return an index into a policy as an integer, or raise IllegalMove."""
     try:
         return operator.index(index)  # type: ignore[arg-type]  # TypeError if it is no integer
     except TypeError:
@@ -28,7 +28,7 @@ def place_of(index: object) -> int:
 
 
 def move_text(move: object) -> str:
-    """Return a move that must be text, or raise IllegalMove."""
+    """Return a move if it is text, otherwise raise IllegalMove."""
     if not isinstance(move, str):
         raise IllegalMove(f"move {shown(move)} found, expected text")
     return move
@@ -51,7 +51,7 @@ class Result:
 class Position(abc.ABC, Generic[Raw]):
     """A game: an initial position and the moves played since.
 
-    Wherever a move is expected, pass text or the move's place in the policy of `Engine.evaluate`, an integer.
+    A move is text, or its index in the policy of `Engine.evaluate`.
     """
 
     game: str
@@ -81,7 +81,7 @@ class Position(abc.ABC, Generic[Raw]):
         """A hash of the position without its history. Equal positions have equal keys."""
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same moves led from the same initial position under the same rules to both."""
+        """Whether both games have the same initial position, the same moves and the same rules."""
         if not isinstance(other, Position) or type(other) is not type(self):
             return NotImplemented
         same = self._raw.search_key == other._raw.search_key and self._raw.moves == other._raw.moves
@@ -141,14 +141,14 @@ class Position(abc.ABC, Generic[Raw]):
 
     @abc.abstractmethod
     def move_index(self, move: str) -> int:
-        """Return the place of a move in the policy of `Engine.evaluate`."""
+        """Return the index of a move in the policy of `Engine.evaluate`."""
 
     @abc.abstractmethod
     def move_at(self, index: int) -> str:
-        """Return the move at a place of the policy.
+        """Return the move with an index in the policy.
 
         Raises:
-            IllegalMove: the place belongs to no move in this position.
+            IllegalMove: no move of this position has the index.
         """
 
     # -- for subclasses ------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class FileRecord(Generic[Raw]):
 
 
 def with_info(record: Raw, info: Mapping[str, Any], *names: str) -> Raw:
-    """Set fields of a record that are text, and return it. `names` are the known fields. Raises OptionError."""
+    """Set text fields of a record, and return the record. `names` are the known fields. Raises OptionError."""
     for name, value in info.items():
         if name not in names:
             raise OptionError(f"{name!r} found, expected {', '.join(names[:-1])} or {names[-1]}")

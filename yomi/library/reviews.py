@@ -1,4 +1,4 @@
-"""Reviews: what `yomi review` does, without its files."""
+"""Reviews of game records. `yomi review` does the same, and writes files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def review(
 
 
 def _options(game: Game[Any, Any], given: dict[str, Value]) -> Options:
-    """Return the options of a reviewer: the defaults of reviews, and the caller's options."""
+    """Return the options for a review: the caller's, with the defaults of reviews for the others."""
     values: dict[str, Any] = dict(game.defaults.get(COMMAND, {}))
     if all(given.get(name) is None for name in ("playouts", "seconds", "depth")):
         values["visits"] = DEFAULT_VISITS

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LimitError(Error, ValueError):
-    """A limit or a clock that cannot be."""
+    """A limit or a clock with impossible values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Score:
         return self.pov(WHITE)
 
     def centipawns(self, scale: float = CENTIPAWNS) -> int:
-        """Return the winrate as an evaluation of shogi, as USI has it: scale * ln(winrate / (1 - winrate))."""
+        """Return the winrate in centipawns, as USI prints it: scale * ln(winrate / (1 - winrate))."""
         return usi_centipawns(self.winrate, scale)
 
     def __str__(self) -> str:
@@ -157,7 +157,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How moves and scores of a position are written."""
+    """The notation of moves and scores in a position."""
 
     move: Callable[[int], str]
     has_lead: bool
@@ -292,7 +292,7 @@ class Decision:
 
 
 def read(raw: Any, names: Names) -> Decision:
-    """Return a decision of a player (yomi.engine.players.request.Decision) with moves as text."""
+    """Convert a player's decision (yomi.engine.players.request.Decision), whose moves become text."""
     move = None if raw.move is None else names.move(raw.move)
     ponder = None if raw.ponder is None else names.move(raw.ponder)
     return Decision(move, ponder, raw.resign, raw.win, raw.note, Report(raw.report, names))

@@ -186,7 +186,7 @@ def _after(table: Table, action: Callable[[Table], None]) -> dict[str, Any]:
 
 
 async def _while_connected(request: Request, engines: Engines, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`. It is cancelled, which ends its search, when the visitor closes the connection."""
+    """Return the result of `work`. If the visitor closes the connection, cancel `work`, which ends its search."""
     task = asyncio.ensure_future(work)
     try:
         while not (await asyncio.wait([task], timeout=LOOK_SECONDS))[0]:
@@ -200,7 +200,7 @@ async def _while_connected(request: Request, engines: Engines, work: Coroutine[A
 
 
 async def _lines(opinions: AsyncGenerator[dict[str, Any], None]) -> AsyncIterator[str]:
-    """Yield lines of JSON. The answer has begun, so an error is a line, too."""
+    """Yield opinions as lines of JSON. An error becomes a line, too, because the answer has begun."""
     try:
         async with contextlib.aclosing(opinions):
             async for opinion in opinions:
@@ -217,7 +217,7 @@ def play_page() -> str:
 
 
 class Protocol(H11Protocol):
-    """HTTP of a connection, which is closed if the head of a request does not arrive in time."""
+    """HTTP of one connection. The connection is closed if the head of a request takes too long."""
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -244,7 +244,7 @@ class Protocol(H11Protocol):
 
 
 class Guard:
-    """Refuses requests before the application sees them: wrong addresses and tokens, other sites, large bodies."""
+    """Refuses bad requests before the application sees them: wrong addresses or tokens, other sites, large bodies."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]) -> None:
         self._app = app
@@ -288,7 +288,7 @@ class Guard:
             await self._app(scope, limited, with_headers)
 
     def _fault(self, scope: Scope) -> tuple[int, str] | None:
-        """Return status and reason of a request that is refused."""
+        """Return the status and reason for refusing a request, or None to accept it."""
         # Raw values: starlette derives `request.url` from the header Host, or from the server's address if that fails.
         sent: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
@@ -309,7 +309,7 @@ class Guard:
         return None
 
     def _is_own(self, host: str) -> bool:
-        """Whether a header `Host` has one of the names. A site cannot have a numeric address that is not its own."""
+        """Return whether a header `Host` is one of the accepted names, or with a token a numeric address."""
         name = re.sub(":[0-9]{1,5}$", "", host.lower())
         if name in self._hosts or not self._token:
             return name in self._hosts
@@ -320,7 +320,7 @@ class Guard:
 
 
 async def _skip_body(receive: Receive) -> None:
-    """Read a body to its end, for a limited time."""
+    """Read and drop the rest of a body, for a limited time."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(REQUEST_SECONDS):
             while (await receive()).get("more_body", False):

@@ -1,4 +1,4 @@
-"""The engines that visitors share. Searches of games come first; analyses take turns in the time that is left."""
+"""The engines that all visitors share. Games are searched first; analyses share the remaining time."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Key = tuple[str, tuple[int, int], int]  # game, columns and rows, level
 
 
 class Engines:
-    """Engines by game, board size and level. The least recently used idle engine is closed to make room for another.
+    """Engines by game, board size and level. If all places are taken, the least recently used idle engine is closed.
 
-    All methods except `close` run in one event loop: between two `await` nothing changes.
+    All methods except `close` run in one event loop. State therefore changes only at an `await`.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -50,7 +50,7 @@ class Engines:
 
     @contextlib.asynccontextmanager
     async def use(self, position: Position[Any], level: int, visitor: str = "") -> AsyncIterator[yomi.Engine[Any]]:
-        """Lend an engine for a game's search: it stays open for the block, and analyses pause.
+        """Lend an engine for the search of a game. It stays open inside the block, and analyses pause.
 
         Raises:
             Error: too many requests wait, or the engine cannot be loaded.
@@ -68,7 +68,7 @@ class Engines:
                     self._has_pause.set()
 
     async def analyse(self, position: Position[Any], visitor: str = "") -> AsyncGenerator[Report, None]:
-        """Yield reports of a search at full strength, until it can find no more. A slow reader misses reports.
+        """Yield reports of a search at full strength, until the search is exhausted. A slow reader misses reports.
 
         Raises:
             Error: too many requests wait, or the engine failed.
@@ -94,7 +94,7 @@ class Engines:
                 search.cancel()
 
     async def _analyse(self, position: Position[Any], publish: Callable[[Report], None]) -> None:
-        """Search in slices: the engine keeps its tree if no other position comes between."""
+        """Search in slices. The engine keeps its tree if no other position is searched between two slices."""
         self._analyses += 1
         try:
             with contextlib.suppress(TimeoutError):
@@ -105,7 +105,7 @@ class Engines:
             self._analyses -= 1
 
     async def _analyse_slice(self, position: Position[Any], publish: Callable[[Report], None]) -> bool:
-        """Search until a game or another analysis wants the engine. Return False if the search can find no more."""
+        """Search until a game or another analysis needs the engine. Return False if the search is exhausted."""
         has_to_wait = False
 
         def stop() -> None:
@@ -134,7 +134,7 @@ class Engines:
 
     @contextlib.asynccontextmanager
     async def _admit(self, visitor: str) -> AsyncIterator[None]:
-        """Count a request for the block, or raise Error if too many wait."""
+        """Count a waiting request inside the block, or raise Error if too many wait."""
         if self._visitors.total() >= MAX_USERS:
             raise yomi.Error("too many visitors wait for the engine: try again later")
         if self._visitors[visitor] >= MAX_USERS_PER_VISITOR:
@@ -149,7 +149,7 @@ class Engines:
 
     @contextlib.asynccontextmanager
     async def _lend(self, position: Position[Any], level: int) -> AsyncIterator[yomi.Engine[Any]]:
-        """Lend an engine for a position: it stays open for the block. A missing engine is loaded in a thread."""
+        """Lend an engine for a position. It stays open inside the block. A missing engine is loaded in a thread."""
         key = (position.game, (getattr(position, "width", 9), getattr(position, "height", 9)), level)
         self._users[key] += 1
         try:
@@ -166,7 +166,7 @@ class Engines:
             self._freed.set()
 
     def end_searches(self) -> None:
-        """End all analyses, and set `is_ending`: requests that search are to end, too."""
+        """End all analyses. Set `is_ending`, so that other requests that search end, too."""
         self.is_ending = True
         for task in self._tasks:
             task.cancel()
@@ -185,7 +185,7 @@ class Engines:
         return key in self._engines or len(self._engines) < MAX_ENGINES or self._idle() is not None
 
     def _evicted(self) -> yomi.Engine[Any] | None:
-        """Remove an idle engine if all places are taken, and return it."""
+        """If all places are taken, remove an idle engine and return it."""
         idle = self._idle()
         return None if len(self._engines) < MAX_ENGINES or idle is None else self._engines.pop(idle).result()
 

@@ -1,4 +1,4 @@
-"""Games of the page: how they begin and end, the engine's opinions, and clocks."""
+"""Games of the page: how they begin and end, evaluations by the engine, and clocks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ MARKS = {play.RESIGNATION: "+R", play.TIME: "+T"}
 
 
 def begin(game: str, board: Board, handicap: int, record: str | None) -> tuple[Position[Any], dict[str, Any]]:
-    """Return a game from the beginning, or from the end of a record's main line, and its first position for the page.
+    """Return a new game, or the end of a record's main line. The second result describes the first position for the
+    page.
 
     Raises:
         Error: the record cannot be read, or the board cannot have this handicap.
     """
     read = None if record is None else (yomi.go if game == "go" else yomi.shogi).parse(record)[0]
     position, first = _go(board, handicap, read) if game == "go" else _shogi(read)
-    # the ends of some notes name flags of commands
+    # Some notes end with the names of a command's flags, which the page lacks.
     return position, {**first, "notes": [note.partition(". --")[0] for note in read.notes[:MAX_NOTES]] if read else []}
 
 
@@ -73,7 +74,7 @@ def _shogi(record: Any) -> tuple[Position[Any], dict[str, Any]]:
 
 
 def _end_of(record: Any) -> Any:
-    """Return the game at the end of a record, or raise Error if the record is too long or cannot be played."""
+    """Return the game after a record's last move. Raises Error if the record is too long or cannot be played."""
     if (n := len(record.moves)) > MAX_MOVES:
         raise yomi.Error(tr("a record of {n} moves found, expected at most {most}", n=n, most=MAX_MOVES))
     return record.game()
@@ -101,7 +102,7 @@ def result_text(ended: Ended | None) -> str:
 
 
 def opinion(position: Position[Any], report: Report) -> dict[str, Any]:
-    """Return a report for the page; play.js describes the fields (type Opinion)."""
+    """Convert a report for the page. play.js describes the fields (type Opinion)."""
     ownership = report.ownership
     return {
         "ply": len(position.moves),
@@ -121,7 +122,7 @@ def opinion(position: Position[Any], report: Report) -> dict[str, Any]:
 
 
 class Clocks:
-    """Clocks before each move, so that a move that is taken back returns its time."""
+    """The clocks before each move. Taking back a move restores its time."""
 
     def __init__(self, game: str, *, main: float, byoyomi: float, periods: int, increment: float) -> None:
         """Start Black's clock; all times are seconds.
@@ -138,11 +139,11 @@ class Clocks:
 
     @property
     def used(self) -> float:
-        """Seconds of the current move."""
+        """Seconds that the current move has taken so far."""
         return time.monotonic() - self._begin
 
     def restart(self) -> None:
-        """Start the clock of the side to move, with the time that it had before this move."""
+        """Restart the current move: the side to move gets back the time that it had before this move."""
         self._begin = time.monotonic()
 
     def has_run_out(self, color: int, used: float) -> bool:
@@ -156,7 +157,7 @@ class Clocks:
         self.restart()
 
     def undo(self) -> None:
-        """Give the time of the last move back. Times of moves before the clocks were started are unknown."""
+        """Take back the last move with its time. Times of moves before the clocks were started are unknown."""
         if len(self._before) > 1:
             self._before.pop()
         self.restart()
@@ -166,7 +167,7 @@ class Clocks:
         return yomi.Limit(clocks={color: _left(clock) for color, clock in self._before[-1].items()})
 
     def state(self, *, is_running: bool) -> dict[str, Any]:
-        """Return the clocks for the page: time left at the start of the current move, and seconds used since."""
+        """Return the clocks for the page: time left when the current move began, and seconds used since then."""
         now = self._before[-1]
         return {
             "B": _shown(now[yomi.BLACK]),

@@ -35,7 +35,7 @@ SIDES = {"black": yomi.BLACK, "white": yomi.WHITE}
 
 
 class UnknownTableError(yomi.Error):
-    """The game is unknown: it was never begun on this server, or was dropped to make room for newer games."""
+    """This server never began such a game, or dropped it to make room for newer games."""
 
 
 @dataclass(eq=False)
@@ -62,7 +62,7 @@ class Table:
 
     @property
     def is_counting(self) -> bool:
-        """Go: whether both sides have passed, and are to agree on dead stones."""
+        """Go: whether both sides have passed and must now agree on dead stones."""
         raw = self.position._raw
         if self.ended or self.position.game != "go" or not self.position.is_over:
             return False
@@ -105,7 +105,7 @@ class Table:
                 self.clocks.move(color, self.clocks.used)
 
     def undo(self) -> None:
-        """Take back a result or a move, then moves until a visitor is to move again. Clocks are set back, too."""
+        """Take back a result or a move, then further moves until a visitor is to move. Clocks are set back, too."""
         with self.lock:
             self._check_time()
             if not self.ended:
@@ -117,13 +117,13 @@ class Table:
                 self.clocks.restart()
 
     def resign(self) -> None:
-        """Resign for the visitor, also while the engine thinks; for the side to move if visitors play both."""
+        """Resign for the visitor, even while the engine thinks; if visitors play both sides, for the side to move."""
         with self.lock:
             self._expect_open()
             self.ended = self._lost_by(SIDES.get(self.human, self.position.side_to_move), play.RESIGNATION)
 
     async def answer(self, engines: Engines) -> None:
-        """Let the engine move, if it is its turn. A move of a position that has changed meanwhile is dropped."""
+        """Let the engine move if it is its turn. Its move is dropped if the position has changed meanwhile."""
         with self.lock:
             if self.is_humans_turn or self._final() or self.position.is_over:
                 return
@@ -151,7 +151,7 @@ class Table:
     # -- the end of a game of Go ---------------------------------------------------------------------------------------
 
     async def propose_dead(self, engines: Engines) -> None:
-        """Mark the stones that the engine takes as dead."""
+        """Mark the stones that the engine considers dead."""
         with self.lock:
             self._expect_counting()
             position: Any = self.position.copy()
@@ -162,7 +162,7 @@ class Table:
                 self.dead = set(dead)
 
     def mark(self, vertex: str) -> None:
-        """Mark the stones connected to a stone as dead, or as alive again."""
+        """Toggle the mark of a stone and the stones connected to it between dead and alive."""
         with self.lock:
             self._expect_counting()
             raw = self.position._raw
@@ -176,7 +176,7 @@ class Table:
             self.dead = (self.dead or set()) ^ {raw.board.vertex(each) for each in chain}
 
     def agree(self) -> None:
-        """End the game with the result of the marks."""
+        """End the game with the score that follows from the marks."""
         with self.lock:
             self._expect_counting()
             lead = self._lead()
@@ -192,11 +192,11 @@ class Table:
     # -- help ----------------------------------------------------------------------------------------------------------
 
     async def hint(self, engines: Engines, seconds: float) -> dict[str, Any]:
-        """Return the engine's opinion of the position at full strength."""
+        """Return the engine's evaluation of the position at full strength."""
         return opinion(*await self._search(engines, yomi.Limit(seconds=seconds)))
 
     async def analyse(self, engines: Engines) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield opinions until the position changes or another analysis of this game begins."""
+        """Yield evaluations until the position changes or another analysis of this game begins."""
         with self.lock:
             position = self.position.copy()
             self.analyses += 1
@@ -210,7 +210,7 @@ class Table:
                 yield opinion(position, report)
 
     async def check(self, engines: Engines, move: str) -> dict[str, Any]:
-        """Return the loss of a move in winrate and points, and whether to warn. An analysis saves the first search."""
+        """Return a move's loss of winrate and points, and whether to warn. An earlier analysis saves a search."""
         with self.lock:
             self._expect_open()
             position, known = self.position.copy(), self.opinion
@@ -242,7 +242,7 @@ class Table:
     # -- records and results -------------------------------------------------------------------------------------------
 
     def record(self) -> tuple[str, str]:
-        """Return the game as a record, and the ending of its file."""
+        """Return the game as a record, and the suffix of its file."""
         with self.lock:
             names = {"black": "yomi", "white": "yomi"}
             names.update(dict.fromkeys(("black", "white") if self.human == "both" else (self.human,), ""))
@@ -253,7 +253,7 @@ class Table:
             return position.to_text("kif", **names, **ending), ".kif"
 
     def _final(self) -> Ended | None:
-        """Return how the game ended; None if it has not."""
+        """Return the end of the game, or None if it continues."""
         if self.ended or not self.position.is_over or self.is_counting:
             return self.ended
         position: Any = self.position
@@ -270,7 +270,7 @@ class Table:
             self.clocks.undo()
 
     def _check_time(self) -> None:
-        """End the game if the visitor's time is over."""
+        """End the game if the visitor has run out of time."""
         color = self.position.side_to_move
         is_running = self.is_humans_turn and not self.ended and not self.position.is_over
         if self.clocks and is_running and self.clocks.has_run_out(color, self.clocks.used):
@@ -291,7 +291,7 @@ class Table:
 
 
 class Tables:
-    """The games by their ids, the latest last."""
+    """The games by id, in the order of their last use."""
 
     def __init__(self) -> None:
         self._tables: OrderedDict[str, Table] = OrderedDict()
@@ -299,7 +299,7 @@ class Tables:
         self._lock = threading.Lock()
 
     def add(self, table: Table) -> list[str]:
-        """Keep a game. Return the ids of this visitor's games that are dropped for it. Then the oldest games are."""
+        """Keep a game. Drop this visitor's oldest games if there are too many, and return their ids."""
         with self._lock:
             self._tables[table.id] = table
             own = [each for each, other in self._tables.items() if other.visitor == table.visitor]

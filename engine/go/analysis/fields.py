@@ -40,7 +40,7 @@ class FieldError(ValueError):
 
 
 def integer(fields: Fields, name: str, low: int, high: int, message: str) -> int:
-    """Return a whole number. JSON has one kind of number: 1e9 is 1000000000."""
+    """Return a whole number from `low` to `high`. JSON does not distinguish integers: 1e9 is 1000000000."""
     value = fields[name]
     if type(value) not in (int, float) or not low <= value <= high or value != int(value):
         raise FieldError(name, message)
@@ -93,7 +93,7 @@ def moves(fields: Fields, name: str, board: Board, *, passes: bool) -> list[tupl
 
 
 def vertices(fields: Fields, name: str, field: str, board: Board) -> list[int]:
-    """Return an array of vertices or passes. Errors name `field`."""
+    """Return an array of vertices or passes as moves. `field` is the name for error messages."""
     texts = fields[name]
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise FieldError(field, VERTICES)
@@ -145,9 +145,9 @@ class Settings:
 
 
 def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, list[str]]:
-    """Return settings changed by KataGo's names or yomi's, and the names that have no effect. Raises FieldError.
+    """Return settings in which values are replaced, and the names that have no effect. Raises FieldError.
 
-    Numbers and booleans may be text.
+    Names are KataGo's or yomi's. Numbers and booleans may be text.
     """
     options = settings.options.copy()
     settings, unknown = replace(settings, options=options), []
@@ -162,7 +162,7 @@ def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, l
             raise _refused(without_human_net(row.katago))
         elif row is None or row.name in NOT_FOR_ANALYSIS:
             unknown.append(name)
-        elif not row.live and row.katago:  # KataGo accepts such names
+        elif not row.live and row.katago:  # KataGo accepts such names, so they are reported as without effect
             unknown.append(f"{name} (can only be set at the start)")
         elif not row.live or row.name in FIXED:
             raise _refused(f"{name} can only be set at the start")

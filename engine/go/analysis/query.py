@@ -63,7 +63,7 @@ class QueryError(ValueError):
 
 @dataclass(order=True, slots=True)
 class Turn:
-    """A position to analyze."""
+    """One position of a query, to analyze."""
 
     urgency: tuple[int, int]  # smallest first: (negative priority, order of arrival)
     identity: str = field(compare=False)  # id of the query
@@ -76,7 +76,7 @@ Warnings = list[tuple[str, str]]  # (field that was ignored or not read as it wa
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of a line, with a string as `id`, or None for an empty line. Raises QueryError."""
+    """Return the JSON object of a line, in which `id` is a string, or None for an empty line. Raises QueryError."""
     if len(line) > MAX_LINE:
         raise QueryError(f"line too long: expected at most {MAX_LINE} bytes", _guess_id(line))
     if not line.strip():
@@ -112,7 +112,7 @@ def _guess_id(line: bytes) -> str | None:
 
 
 def read_query(fields: Fields, settings: Settings) -> tuple[list[Turn], Warnings]:
-    """Return the turns of a query; `settings` are its defaults. Raises FieldError."""
+    """Return the turns of a query. `settings` contains the values of missing fields. Raises FieldError."""
     warnings: Warnings = []
     board = _board(fields)
     stones = _stones(fields, board)
@@ -316,7 +316,7 @@ def _positions(
     first: int | None,
     numbers: Sequence[int],
 ) -> list[tuple[int, GoGame]]:
-    """Return (turn, game) of each requested turn; `colors` are the set-up stones. Ko and suicide are not checked."""
+    """Return (turn, game) for each requested turn. `colors` are the set-up stones. Ko and suicide are not checked."""
     if first is None:
         given = len(colors) > 1 and all(player == BLACK for player in colors.values())
         first = played[0][0] if played else WHITE if given else BLACK

@@ -40,13 +40,12 @@ class ResponseParts:
 
     @property
     def needs_owners(self) -> bool:
-        """Whether each move needs an Owners."""
         return self.moves_ownership or self.moves_ownership_stdev or self.no_result
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Converts values from the side to move's point of view to the response's."""
+    """Converts values for the side to move into the point of view of the response."""
 
     is_own: bool
 
@@ -54,7 +53,6 @@ class View:
         return rounded(value if self.is_own else -value)
 
     def share(self, value: float) -> float:
-        """Convert a winrate."""
         return rounded(value if self.is_own else 1.0 - value)
 
 
@@ -178,7 +176,7 @@ def _root_info(report: SearchReport, analysis: Analysis, game: GoGame, view: Vie
 
 
 def _raw_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
-    """Return the network's raw outputs; `view` converts from White's point of view."""
+    """Return the network's raw outputs for a response. `view` converts values that are White's."""
     extra = dict(raw.extra)
     info = {
         "rawWinrate": view.share(0.5 + 0.5 * (raw.white_win - raw.white_loss)),
@@ -201,7 +199,7 @@ def _score_stdev(raw: RawEvaluation) -> float:
 
 
 def _human_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
-    """Return the raw outputs of the network of --human-net; `view` converts from White's point of view."""
+    """Return the raw outputs of the network of --human-net for a response. `view` converts values that are White's."""
     extra = dict(raw.extra)
     return {
         "humanWinrate": view.share(0.5 + 0.5 * (raw.white_win - raw.white_loss)),

@@ -44,7 +44,7 @@ class Session(BaseSession):
         *,
         quit_without_waiting: bool = False,
     ) -> None:
-        """Load nothing yet.
+        """Store the arguments. Nothing is loaded yet.
 
         Args:
             settings: defaults for all queries.
@@ -92,7 +92,7 @@ class Session(BaseSession):
             self.fail(LoadError(internal_error(log, "in an analyst's thread", error)))
 
     def _take(self, number: int) -> Turn | None:
-        """Wait for the next turn and return it; None at the end of the session."""
+        """Wait for the most urgent turn and return it, or None at the end of the session."""
         with self._lock:
             self._lock.wait_for(lambda: self._waiting or self._ending)
             # The end of input leaves the queue to the analysts, unless the user wants to quit early.
@@ -114,7 +114,7 @@ class Session(BaseSession):
             raise
         except EvaluatorError as error:
             message = str(error)
-        except Exception as error:  # a fault of ours: the client gets a line, the log the traceback
+        except Exception as error:  # an error of yomi: the client gets a line, the log the traceback
             message = internal_error(log, f"in turn {turn.number} of query {turn.identity}", error)
         self._respond({"id": turn.identity, "turnNumber": turn.number, "error": message})
 
@@ -144,7 +144,7 @@ class Session(BaseSession):
             self._respond({"error": str(error), "field": error.field, "id": fields["id"]})
         except OutputClosedError:
             raise
-        except Exception as error:  # a fault of ours: the client gets a line, the log the traceback
+        except Exception as error:  # an error of yomi: the client gets a line, the log the traceback
             self._respond({"error": internal_error(log, f"in query {fields['id']}", error), "id": fields["id"]})
 
     def _enqueue(self, fields: Fields) -> None:
@@ -207,7 +207,7 @@ class Session(BaseSession):
 
     @staticmethod
     def _meant(identity: str | None, fields: Fields) -> Callable[[Turn], bool]:
-        """Return the test whether an action is about a turn: by the id of its query, None for all, and its number."""
+        """Return a function that tests whether an action concerns a turn. `identity`: a query's id; None: all."""
         numbers = None
         if "turnNumbers" in fields:
             message = "If provided, must be an array of integers indicating turns to terminate"
@@ -228,7 +228,7 @@ class Session(BaseSession):
 
     @ACTIONS.command("raise_visits")
     def _raise_visits(self, fields: Fields) -> dict[str, Any]:
-        """Not KataGo's: give moves of an open query at least `visits` visits, in the tree that is being searched."""
+        """Give moves of an open query at least `visits` visits, in the tree that is searched. Not part of KataGo."""
         if not isinstance(fields.get("targetId"), str):
             raise FieldError("targetId", "Must be the id of an open query")
         for name in ("moves", "visits"):

@@ -1,4 +1,4 @@
-"""A client of CGOS. Start reading at `on_line`, which handles each message of the server."""
+"""A client for the Go server CGOS. Start reading at `on_line`, which handles each message of the server."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class CgosClient(Client[CgosGame, GoSeat]):
     # -- a game ----------------------------------------------------------------------------------------------------
 
     def _set_up(self, setup: Setup) -> None:
-        """Begin a new game, or resume the game that the server continues."""
+        """Begin a new game, or resume a game that the server continues."""
         colors = [color for color, name in setup.names.items() if name == self.account.user]
         if not colors:
             raise ConnectionLostError(f"a game of {' and '.join(setup.names.values())}, not of {self.account.user}")
@@ -146,7 +146,7 @@ class CgosClient(Client[CgosGame, GoSeat]):
         self._after_move(game)
 
     def _genmove(self, game: CgosGame, message: Genmove, at: float) -> None:
-        """Answer with the decided move, wait for the search in progress, or start a search."""
+        """Answer a request for a move: send the decided move, wait for the running search, or start a search."""
         if message.color != game.color or message.color != game.side_to_move:
             raise OutOfStepError(f"a move of {COLOR_NAMES[message.color]} is requested out of turn")
         if game.sent is not None:

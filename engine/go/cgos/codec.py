@@ -1,4 +1,4 @@
-"""CGOS's client protocol as text: lines to messages, answers to lines.
+"""CGOS's client protocol as text: converts lines to messages, and answers to lines.
 
 Clients speak `e1`, with `genmove_analyze` if the server offers it. Times are milliseconds in the protocol and seconds
 here. Source: server and client of zakki/cgos.
@@ -40,7 +40,7 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A line of the server that belongs to no game."""
+    """A line from the server that does not concern a game."""
 
     kind: Kind
     text: str = ""
@@ -170,7 +170,7 @@ def format_protocol(has_analysis: bool) -> str:
 
 
 def format_move(vertex: str, analysis: str = "") -> str:
-    """Return the line for our move: a point, `pass` or `resign`, and one line of JSON unless it is too long."""
+    """Return the line for our move (a point, `pass` or `resign`), with a line of JSON unless that is too long."""
     has_analysis = analysis and len(analysis) <= MAX_ANALYSIS and vertex != "resign"
     return f"{vertex.lower()} {analysis}" if has_analysis else vertex.lower()
 

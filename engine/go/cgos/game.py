@@ -1,4 +1,4 @@
-"""One game on CGOS: the engine that plays it, moves, clocks and the record."""
+"""One game on CGOS: the engine that plays it, the moves, the clocks and the record."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class GtpSeat(EngineSeat[GtpClient]):
 
 
 def analysis_of(vertex: str, evaluation: Evaluation | None) -> str:
-    """Return an evaluation of a move in CGOS's form; empty if there is none."""
+    """Return the evaluation of a move in CGOS's form; empty if there is no evaluation."""
     if evaluation is None or evaluation.winrate is None:
         return ""
     data: dict[str, object] = {"winrate": float(f"{evaluation.winrate:.6g}")}
@@ -192,7 +192,7 @@ class CgosGame(ServerGame[GoReply]):
         return {color: Clock(settings, left) for color, left in self.left.items()}
 
     def is_resumed_by(self, setup: Setup) -> bool:
-        """Whether a setup continues this game: id, size, komi and players are equal."""
+        """Return whether a setup continues this game: it has the same id, size, komi and players."""
         ours, theirs = ((one.game_id, one.board, one.komi, one.names) for one in (self.setup, setup))
         return ours == theirs
 
@@ -201,7 +201,7 @@ class CgosGame(ServerGame[GoReply]):
         return GoStart(setup.board, setup.komi, setup.seconds, self.opponent, setup.ratings[opponent(self.color)])
 
     def resume(self, setup: Setup) -> bool:
-        """Adopt the server's moves, and return whether our decision is still valid: only our last move may be missing.
+        """Adopt the server's moves. Return whether our decision is still valid: at most our last move may be missing.
 
         Raises OutOfStepError and changes nothing if the server sent an illegal move.
         """
@@ -217,7 +217,7 @@ class CgosGame(ServerGame[GoReply]):
         return theirs == ours or is_lost
 
     def _is_ours(self, record: GameRecord) -> bool:
-        """Whether a record is of this game and unfinished. The server may lack our last move."""
+        """Return whether a record is an unfinished record of this game. Our last move may be missing on the server."""
         played = [node.move for node in _moves_in(record)]
         setup = self.setup
         try:
@@ -236,7 +236,7 @@ class CgosGame(ServerGame[GoReply]):
             self.left[color] = left
 
     def note_left(self, color: int, left: float) -> None:
-        """Set our clock, and the time left after our last move."""
+        """Set our clock, and store the time left after our last move."""
         self.left[color] = left
         for move in reversed(self.moves):
             if move.color == color:
@@ -244,13 +244,13 @@ class CgosGame(ServerGame[GoReply]):
                 return
 
     def finish(self, result: str) -> int | None:
-        """Set the result. Return +1 for a win, -1 for a loss, 0 for a draw, None without a result."""
+        """Set the result. Return +1 for our win, -1 for a loss, 0 for a draw, or None without a result."""
         self.result = result
         winner, _, _ = read_result(result)
         return winner if not winner else 1 if winner == self.color else -1
 
     def to_sgf(self) -> str:
-        """Return the record. It ends before a move that is not on the board."""
+        """Return the record as SGF. It ends before a move that is not on the board."""
         setup = self.setup
         result = SERVER_RESULTS.get(self.result, self.result.replace("Resign", "R").replace("Time", "T"))
         record = GameRecord(setup.board, setup.komi, RULES, black=setup.names[BLACK], white=setup.names[WHITE])
@@ -289,7 +289,7 @@ def _board_of(setup: Setup) -> GoGame:
 
 
 def _play(board: GoGame, color: int, vertex: str) -> None:
-    """Play a move. The server enforces ko."""
+    """Play a move without a test for ko, which the server enforces."""
     try:
         board.play(color, board.board.parse_vertex(vertex), strict=False)
     except (VertexError, IllegalMove) as error:

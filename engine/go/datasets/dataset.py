@@ -89,7 +89,7 @@ def make_dataset(paths: Sequence[Path], folder: Path, settings: MakeGoSettings, 
 
 
 def _make_scorer(settings: MakeGoSettings, networks: contextlib.ExitStack) -> tuple[KomiScorer | None, str]:
-    """Return the scorer that labels points, and its description for the manifest."""
+    """Return the scorer that labels points, and its description for the manifest; (None, "") without one."""
     if settings.score_search is None:
         if settings.score_stages is not None:
             raise OptionError("--score-stages without --score-search: expected both")
@@ -113,9 +113,9 @@ def make_go_dataset(
     scorer: KomiScorer | None = None,
     work: ShardWork = MAKE,
 ) -> Dataset:
-    """Make or continue a data set of the records in `paths`, and return it.
+    """Make or continue a data set from the records in `paths`, and return it.
 
-    A teacher labels in place of moves and results; a scorer labels points in place of results and teacher.
+    A teacher replaces moves and results as the source of labels. A scorer replaces results and teacher for the points.
 
     Raises:
         NetworkError: a source or option cannot be used, or the folder contains another data set.
@@ -159,7 +159,7 @@ def make_go_dataset(
 
 @dataclass
 class GoShards(ShardMaker):
-    """Makes shards of games. The payload is PLY_DTYPE[n] and the board size."""
+    """Makes shards from games. Their payload is PLY_DTYPE[n] and the board size."""
 
     table: GameTable
     features: FeatureSet
@@ -194,7 +194,10 @@ class GoShards(ShardMaker):
 
 
 def choose_games(table: GameTable, options: GoDataOptions) -> tuple[GameTable, npt.NDArray[np.bool_]]:
-    """Return the chosen games, and a mask of those with a trusted result. Raises NetworkError if there are none."""
+    """Return the games that the options choose, and a mask of the games with a trusted result.
+
+    Raises NetworkError if no game is left.
+    """
     games = table.games
     keep = (games["moves"] >= options.min_moves) & without_duplicates(table)
     if not options.handicap:
@@ -240,7 +243,7 @@ def choose_positions(table: GameTable, options: GoDataOptions) -> npt.NDArray[np
 
 
 def position_keys(table: GameTable, plies: npt.NDArray[np.void], with_move: bool) -> npt.NDArray[np.uint64]:
-    """Return a hash of each position, optionally with the move played in it."""
+    """Return a hash of each position; with `with_move`, of the position and the move played there."""
     pos, history = np.zeros(1, POSITION_DTYPE)[0], np.zeros(MAX_HISTORY, np.uint64)
     keys = np.zeros(len(plies), np.uint64)
     order = np.argsort(plies["game"], kind="stable")
@@ -287,7 +290,7 @@ def shard_columns(
 
 
 def _turn_to_black(writer: RowWriter, rows: Sequence[Row], columns: Columns, first: int) -> None:
-    """Convert a teacher's labels from the side to move to Black, in rows that need it."""
+    """Convert a teacher's labels from the side to move to Black, in the rows that store Black's values."""
     for index, row in enumerate(rows, first):
         if writer.sign(row) > 0.0 and row.position["side_to_move"] != BLACK:
             for name in ("value", "lead", "score_mean", "ownership"):

@@ -1,4 +1,4 @@
-"""Game records as rows of numbers, the choice of games and results, and positions as columns of a data set.
+"""Converts game records to rows of numbers, chooses games and results, and writes positions as columns of a data set.
 
 The rows of games are cached in parts beside the data set.
 """
@@ -70,12 +70,12 @@ class GameTable:
         return self.codes[start : start + int(game["stones"]) + int(game["moves"])]
 
     def only(self, keep: npt.NDArray[np.bool_]) -> GameTable:
-        """Return a table of some of the games; it shares the codes."""
+        """Return a table of the games in the mask `keep`; it shares the codes."""
         return GameTable(self.games[keep], self.codes)
 
 
 def game_row(record: GameRecord, rules: Rules | None) -> tuple[npt.NDArray[np.void], list[int]]:
-    """Return a game's row, with start 0, and its codes, up to a move off the board. Raises SgfError."""
+    """Return a game as a row (with start 0) and its codes, up to the first move off the board. Raises SgfError."""
     has_fault = any(node.fault for node in record.line())
     game: GoGame = record.game(rules=rules, override_rules=record.rules is None, cut=has_fault)
     row = np.zeros(1, GAME_DTYPE)
@@ -101,11 +101,11 @@ def read_games(
 ) -> tuple[GameTable, Counter[str]]:
     """Read all games of the files, using the parts cached in `folder`.
 
-    Many games are read by one process for each core; these processes import the program's main module.
+    Many games are read by one process for each core. These processes import the program's main module.
 
-    `rules` are for records that name none or unknown ones; None to guess them. `progress` gets the numbers of games
-    read and refused. `left_out` collects unreadable files and refused games. Without it, the first unreadable file
-    raises.
+    `rules` apply to records without known rules; None guesses their rules. `progress` receives the numbers of games
+    read and refused. `left_out` collects unreadable files and refused games. Without `left_out`, the first unreadable
+    file raises.
 
     Returns:
         The table, and the number of refused records by reason.
@@ -142,7 +142,7 @@ def read_games(
 def _parts(
     pool: ProcessPoolExecutor, path: Path, folder: Path, rules: Rules | None
 ) -> Iterator[tuple[GameTable, Counter[str]]]:
-    """Yield the games of a file in parts, each from the cache or read and cached now."""
+    """Yield the games of a file in parts. A part comes from the cache, or is read and cached."""
     named = GUESS if rules is None else rules.to_json()
     key = hashlib.sha256(f"{READER} {source_digest(path)} {named}".encode()).hexdigest()[:12]
     texts = sgf_texts(path)
@@ -162,7 +162,7 @@ def _parts(
 
 
 def _begin_reader() -> None:
-    """Make a reader process exit with its parent and ignore Ctrl-C, which the parent handles."""
+    """Set up a reader process: it exits with its parent, and ignores Ctrl-C, which the parent handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -177,7 +177,7 @@ def _end_with_parent() -> None:
 def _read_chunk(
     pool: ProcessPoolExecutor, texts: Sequence[bytes], rules: Rules | None
 ) -> tuple[GameTable, Counter[str]]:
-    """Read games; if there are many, in the processes of the pool."""
+    """Read games; if they are many, by the processes of the pool."""
     if len(texts) <= PIECE_GAMES:
         return _read_piece(texts, rules)
     pieces = [texts[begin : begin + PIECE_GAMES] for begin in range(0, len(texts), PIECE_GAMES)]
@@ -251,7 +251,7 @@ def _joined(tables: Sequence[GameTable]) -> GameTable:
 
 
 def without_duplicates(table: GameTable) -> npt.NDArray[np.bool_]:
-    """Return a mask of the games that are the first with their moves."""
+    """Return a mask that keeps only the first of several games with the same moves."""
     seen: set[bytes] = set()
     keep = np.zeros(len(table.games), np.bool_)
     for index in range(len(table.games)):
@@ -337,17 +337,17 @@ class Scratch(threading.local):
 
 
 class RowWriter:
-    """Writes rows of one feature set from a table of games."""
+    """Writes positions from a table of games as rows of one feature set."""
 
     def __init__(self, table: GameTable, features: FeatureSet, believed: npt.NDArray[np.bool_]) -> None:
-        """`believed`: mask of the games with a trusted result. Other results stay unknown."""
+        """Use the results of the games in the mask `believed`. Other results stay unknown."""
         self.table = table
         self.features = features
         self.believed = believed
         self._scratch = Scratch()
 
     def replayed(self, plies: npt.NDArray[np.void]) -> list[Row]:
-        """Return the positions of PLY_DTYPE[n]."""
+        """Replay games to the positions of PLY_DTYPE[n], and return them."""
         positions = np.zeros(len(plies), POSITION_DTYPE)
         rows = []
         for position, entry in zip(positions, plies, strict=True):
@@ -397,6 +397,6 @@ class RowWriter:
                     columns["lead"][index] = columns["score_mean"][index] = margin
 
     def sign(self, row: Row) -> float:
-        """Return 1 if the row's values are Black's, or -1 if they are White's."""
+        """Return 1 if the row stores Black's values, or -1 if it stores White's."""
         own = self.features.bits != VALUE_PLANES and row.position["side_to_move"] != BLACK
         return -1.0 if own else 1.0

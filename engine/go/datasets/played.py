@@ -93,7 +93,7 @@ def play_go_dataset(
 
 @dataclass(frozen=True)
 class PlayedShards(ShardMaker):
-    """Makes shards of games against itself. The payload is the number of the shard."""
+    """Makes shards of games of a network against itself. The payload is the shard's number."""
 
     options: PlayOptions
     teacher: NetworkTeacher
@@ -146,7 +146,7 @@ class _ShardGames:
         self.barren = 0  # number of repeated positions since the last new one
 
     def fill(self) -> Columns:
-        """Play until the shard is full, and return its columns in random order."""
+        """Play games until the shard is full. Return its columns with the rows in random order."""
         options = self.options
         features = Manifest(options.features).features
         columns = blank_columns(features, options.size, options.shard_rows, TOP_MOVES, judged=True)
@@ -171,14 +171,14 @@ class _ShardGames:
         return {name: column[order] for name, column in columns.items()}
 
     def _marked(self) -> npt.NDArray[np.void]:
-        """Return the positions with the flags that the network needs."""
+        """Return copies of the positions with the flags that the network reads."""
         shown = self.positions.copy()
         for name, value in self.evaluator.spec.position_flags:
             shown[name] = value
         return shown
 
     def _encode(self, positions: npt.NDArray[np.void], symmetries: npt.NDArray[np.int64]) -> None:
-        """Encode all positions for the network, and find their legal moves."""
+        """Encode all positions as inputs of the network, and find their legal moves."""
         encode_games(
             positions, self.histories, symmetries, self.scratch, self.moves, self.planes, self.extras, self.legal
         )
@@ -206,7 +206,7 @@ class _ShardGames:
         return RawOutputs(*(np.concatenate([getattr(part, name) for part in parts]) for name in RAW_NAMES))
 
     def _choose(self) -> npt.NDArray[np.int64]:
-        """Return the indices of games whose positions are kept: a share of the new positions."""
+        """Return the indices of games whose current positions are kept: a share of the positions that are new."""
         chosen = []
         for index in np.flatnonzero(self.rng.random(GAMES) < self.options.kept).tolist():
             pos = self.positions[index]
@@ -225,7 +225,7 @@ class _ShardGames:
         return np.array(chosen, np.int64)
 
     def _write(self, chosen: npt.NDArray[np.int64], outputs: Outputs, columns: Columns, first: int) -> None:
-        """Write positions and labels under the symmetry of the evaluation; a mirrored board is a valid position."""
+        """Write positions and labels in the symmetry of their evaluation: a mirrored board is a valid position, too."""
         rows = slice(first, first + len(chosen))
         planes = self.planes.reshape(GAMES, -1)[chosen]
         columns["planes"][rows] = np.packbits(planes != 0.0, axis=1)

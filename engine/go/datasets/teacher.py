@@ -1,4 +1,4 @@
-"""Labels of positions by a network: its own outputs, or results of searches.
+"""Labels positions by a network: by its own outputs, or by results of searches.
 
 `KomiScorer` labels points with the komi at which both sides win equally often (as in COSUMI). The komi moves in steps
 until a search's winrate for Black has crossed one half, then is interpolated between the last two steps. Each stage
@@ -55,12 +55,12 @@ SCORING_NAMES = {code: name for name, code in SCORINGS.items()}
 
 
 class NetworkTeacher:
-    """Labels positions with policy, value, score and ownership of a KataGo network."""
+    """Labels positions with a KataGo network's policy, value, score and ownership."""
 
     top_moves = TOP_MOVES
 
     def __init__(self, path: Path, visits: int, device: Device, precision: str, seed: int) -> None:
-        """Load nothing yet. An evaluator is made for each board size on demand.
+        """Store the arguments. An evaluator is made for each board size on demand.
 
         Args:
             path: the network.
@@ -95,7 +95,7 @@ class NetworkTeacher:
             return self._evaluators[size][may_have_no_result]
 
     def _make(self, size: int) -> NetworkEvaluator:
-        """Return an evaluator in the precision used for playing."""
+        """Return an evaluator in the precision that is also used for playing."""
         network = open_network(FORMATS, self.path, size)
 
         def load(precision: str) -> NetworkEvaluator:
@@ -105,7 +105,7 @@ class NetworkTeacher:
 
     @property
     def is_free(self) -> bool:
-        """Whether any thread may call the evaluators."""
+        """Whether every thread may call the evaluators."""
         return self._thread is None
 
     def on_device(self, call: Callable[[], T]) -> T:
@@ -163,17 +163,17 @@ def make_teacher(settings: MakeGoSettings | PlayGoDataSettings, path: Path, visi
 
 
 def no_result_possible(position: Any) -> bool:
-    """Whether games can end without a result under the rules of a position."""
+    """Return whether a game can end without a result under the rules of a position."""
     return has_no_result(KO_NAMES[position["ko_rule"]], SCORING_NAMES[position["scoring"]])
 
 
 def memory_for(playouts: int) -> int:
-    """Return the bytes of memory for a search."""
+    """Return the bytes of memory for a search of `playouts` playouts."""
     return max(MIN_MEMORY, PLAYOUT_BYTES * playouts)
 
 
 def seed_of(position: Any, seed: int) -> int:
-    """Return the seed for a position's labels. It is independent of the order of labeling."""
+    """Return the seed for labeling a position. It does not depend on the order in which positions are labeled."""
     return int(position["hash"]) ^ seed
 
 
@@ -189,7 +189,7 @@ class Searchable:
 
 
 class DeviceQueue(InlineQueue):
-    """A queue that evaluates in the thread that owns the teacher's device."""
+    """A queue whose evaluations run in the thread that owns the teacher's device."""
 
     def __init__(self, teacher: NetworkTeacher, evaluator: NetworkEvaluator) -> None:
         super().__init__(evaluator)
@@ -206,7 +206,7 @@ class DeviceQueue(InlineQueue):
 def write_outputs(outputs: Outputs, columns: Columns, rows: slice, seen: npt.NDArray[np.int64] | None = None) -> None:
     """Write a network's outputs as labels.
 
-    `seen` has the index of each point (pass last) in the outputs [B, A + 1]; None keeps the network's symmetry.
+    `seen` contains the index of each point (pass last) in the outputs [B, A + 1]. None keeps the network's symmetry.
     """
     policy, ownership = outputs.policy, outputs.ownership
     if seen is not None:
@@ -220,7 +220,7 @@ def write_outputs(outputs: Outputs, columns: Columns, rows: slice, seen: npt.NDA
 
 
 def _write_policy(shares: npt.NDArray[np.float32], columns: Columns, rows: slice) -> None:
-    """Write the largest shares of policies [B, A + 1]."""
+    """Write policies [B, A + 1]: the largest shares of each."""
     best = np.argsort(-shares, axis=1, kind="stable")[:, :TOP_MOVES]
     largest = np.take_along_axis(shares, best, 1)
     columns["policy_moves"][rows, : best.shape[1]] = best
@@ -228,7 +228,7 @@ def _write_policy(shares: npt.NDArray[np.float32], columns: Columns, rows: slice
 
 
 def _write_report(report: SearchReport, board: Board, columns: Columns, index: int) -> None:
-    """Write the results of a search. Without moves, as at the end of a game, the labels stay."""
+    """Write the results of a search as labels. If it has no moves, as at the end of a game, the labels stay."""
     if not report.moves:
         return
     shares = np.zeros(board.area + 1, np.float32)
@@ -250,7 +250,7 @@ Winrate = Callable[[float], float]  # Black's winrate in [0, 1] at a komi
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Step of the komi in points, and playouts of each search."""
+    """A step of the komi in points, and the playouts of each search with such steps."""
 
     points: int
     playouts: int
@@ -265,7 +265,7 @@ def parse_stages(text: str) -> tuple[Stage, ...]:
 
 
 def fair_komi(winrate: Callable[[int, float], float], stages: Sequence[Stage], area: int) -> float:
-    """Return the komi at which Black's `winrate` for (playouts, komi) is one half, at most the board's `area`."""
+    """Return the komi, at most the board's `area`, at which the `winrate` of Black for (playouts, komi) is one half."""
     komi = START_KOMI
     for stage in stages:
         # No draws: a komi of n + 1/2.
@@ -292,7 +292,7 @@ class KomiScorer:
     """Labels positions with the lead in points, found by searches. Several threads may use it."""
 
     def __init__(self, teacher: NetworkTeacher | None, stages: Sequence[Stage], seed: int) -> None:
-        """Score by searches with the network of a teacher; None for rollouts."""
+        """Score with the network of a teacher, or with rollouts if it is None."""
         self.teacher = teacher
         self.stages = tuple(stages)
         self.seed = seed
@@ -314,7 +314,7 @@ class KomiScorer:
         return fair_komi(winrate, self.stages, int(position["size"]) ** 2)
 
     def label(self, row: Row, sign: float, columns: Columns, index: int) -> None:
-        """Write the lead, with komi, into a row of `columns`; see `RowWriter.sign` for `sign`."""
+        """Write the lead, with komi, into a row of `columns`. For `sign` see `RowWriter.sign`."""
         lead = sign * (self.black_lead(row) - float(row.position["komi"]))
         columns["lead"][index] = columns["score_mean"][index] = lead
 

@@ -35,7 +35,7 @@ def new_game(session: Session, board: Board) -> None:
 
 
 def take_up(session: Session, game: GoGame) -> None:
-    """Replace the game. If no evaluator is available for the new game, the old game stays."""
+    """Replace the game of a session. If no evaluator is available for the new game, the old game stays."""
     session.player.new_game(game)
     session.game = game
 
@@ -131,7 +131,7 @@ def set_free_handicap(session: Session, request: Command) -> None:
 
 @command("loadsgf", usage="FILE... [MOVE]")
 def loadsgf(session: Session, request: Command) -> str:
-    """Load a record to before move N, or to its end; answer the side to move.
+    """Load a record up to the position before move N, or to its end. Answer with the side to move.
 
     A broken record is loaded up to the fault, and stderr shows each fault. Rules and komi stay if the record names
     none, or unknown rules.
@@ -165,7 +165,6 @@ def _is_file(text: str) -> bool:
 
 
 def result_of(session: Session) -> str:
-    """Return the result of a finished game, as in SGF."""
     game = session.game
     if game.is_no_result:
         return "Void"
@@ -324,4 +323,4 @@ def kgs_rules(session: Session, request: Command) -> None:
 
 @command("cgos-gameover", "kgs-game_over")
 def game_over(session: Session, request: Command) -> None:
-    """Accept the end of the game, which has ended the search in the background."""
+    """Accept that the game is over. The search in the background has ended before."""

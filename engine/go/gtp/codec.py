@@ -1,4 +1,4 @@
-"""GTP 2 as text: lines to commands, arguments to values, answers to text. Also the table of commands.
+"""GTP 2 as text: converts lines to commands, arguments to values, and answers to text. Also the table of commands.
 
 Source: GTP version 2 draft 2, sections 2.5 to 2.7 (syntax) and 3 (preprocessing).
 """
@@ -22,7 +22,7 @@ MAX_ERROR = 500  # maximum characters of an error message, which quotes its inpu
 
 
 class GtpError(Error):
-    """A failed command. The message is one line for the controller."""
+    """A command failed. The message is one line for the controller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ command = COMMANDS.command
 
 
 def parse_line(line: bytes) -> Command | None:
-    """Parse a line; None if it is empty or only a comment."""
+    """Parse a line. Return None if it is empty or only a comment."""
     words = [word for word in decode(line[: MAX_LINE + 1]).partition("#")[0].split(" ") if word]
     if not words:
         return None
@@ -56,7 +56,7 @@ def parse_line(line: bytes) -> Command | None:
 
 
 def is_interrupt(line: bytes) -> bool:
-    """Whether a line is the comment with which GoGui interrupts the current command."""
+    """Return whether a line is the comment by which GoGui interrupts the current command."""
     return line.strip().lower() in (b"# interrupt", b"#interrupt")
 
 
@@ -65,10 +65,10 @@ def header(number: str | None, ok: bool = True) -> str:
 
 
 def format_response(number: str | None, text: str = "", ok: bool = True) -> str:
-    """Return an answer with its final empty line. An error becomes one line.
+    """Return an answer, with the empty line that ends it. An error becomes one line.
 
-    Empty lines inside the text would end the answer, so they are dropped; an empty first line puts the text below the
-    header.
+    Empty lines inside the text would end the answer, so they are dropped. If the first line of `text` is empty, the
+    text begins below the header.
     """
     lines = [line.rstrip() for line in text.split("\n")]
     kept = [line for i, line in enumerate(lines) if line or (i == 0 and ok and len(lines) > 1)]

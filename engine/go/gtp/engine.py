@@ -43,7 +43,7 @@ none/Forget evaluations/clear_cache"""
 
 
 def gtp_version(version: str) -> str:
-    """Return the version after a number that every client accepts: "0.112 (yomi 0.1.2)", "1.100 (yomi 1.0.0)".
+    """Return yomi's version behind a number that every client accepts, such as "0.112 (yomi 0.1.2)".
 
     Lizzie reads the first word. It takes a second number below 15 for an old Leela Zero and warns.
     """
@@ -106,7 +106,7 @@ def describe_engine(session: Session, request: Command) -> str:
 
 @command("cgos-opponent_name", "cgos-opponent_rating", background=KEEPS)
 def cgos_opponent(session: Session, request: Command) -> None:
-    """Accept the opponent's name or rating, which are not used."""
+    """Accept the opponent's name or rating, and ignore it."""
 
 
 # -- time ----------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def cgos_opponent(session: Session, request: Command) -> None:
 
 class GtpClocks:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        """Start without limits; `now` returns seconds from any origin."""
+        """Start without time limits. `now` returns the current time in seconds from any origin."""
         self._now = now
         self.settings = TimeSettings()
         self._is_set = False
@@ -136,7 +136,7 @@ class GtpClocks:
         self._started = None
 
     def set_left(self, color: int, seconds: float, stones: int) -> None:
-        """Set a clock to the controller's (GTP `time_left`).
+        """Set a clock to the time that the controller reports (GTP `time_left`).
 
         Args:
             color: side.

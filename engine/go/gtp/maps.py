@@ -35,7 +35,7 @@ def _for_black(report: SearchReport, value: float) -> float:
 
 @command("kata-raw-nn", background=PAUSES)
 def kata_raw_nn(session: Session, request: Command) -> str:
-    """Answer the network's outputs: [COLOR] SYMMETRY [OPTIMISM], with symmetry 0 to 7 or all.
+    """Answer with the network's outputs. Arguments: [COLOR] SYMMETRY [OPTIMISM], with symmetry 0 to 7 or all.
 
     OPTIMISM (0 to 1) is the share of the optimistic policy. Networks without that output ignore it.
     """
@@ -49,7 +49,7 @@ def kata_raw_nn(session: Session, request: Command) -> str:
 
 @command("kata-raw-human-nn", background=PAUSES)
 def kata_raw_human_nn(session: Session, request: Command) -> str:
-    """Answer the outputs of the network of --human-net: [COLOR] SYMMETRY, with symmetry 0 to 7 or all."""
+    """Answer with the outputs of the network of --human-net. Arguments: [COLOR] SYMMETRY; see `kata_raw_nn`."""
     game, symmetries, _ = _raw_arguments(session, request, "", 0)
     lines = []
     for symmetry in symmetries:
@@ -63,7 +63,7 @@ def kata_raw_human_nn(session: Session, request: Command) -> str:
 
 
 def _raw_arguments(session: Session, request: Command, more: str, most: int) -> tuple[GoGame, Sequence[int], list[str]]:
-    """Return the position, symmetries and up to `most` further words of [COLOR] SYMMETRY ..."""
+    """Read [COLOR] SYMMETRY ... and return the position, the symmetries and up to `most` further words."""
     words = list(request.arguments)
     color = parse_color(words.pop(0)) if words and words[0].lower() in COLORS else None
     if not 1 <= len(words) <= 1 + most:
@@ -86,7 +86,7 @@ def policy(session: Session, request: Command) -> str:
 
 @command("yomi-ownership", background=PAUSES)
 def ownership(session: Session, request: Command) -> str:
-    """Answer the expected owner of each point, +1 for Black."""
+    """Answer with the expected owner of each point; +1 is Black."""
     return dboard(session.final_ownership(), session.game.board)
 
 
@@ -111,7 +111,7 @@ def _colors(values: npt.NDArray[np.float32]) -> list[str]:
 
 @command("yomi-winrate", background=PAUSES)
 def winrate(session: Session, request: Command) -> str:
-    """Answer 2 * (Black's winrate) - 1 after each searched move."""
+    """Answer with 2 * (Black's winrate) - 1 after each searched move."""
     game = session.game
     report = session.short_search()
     moves = _by_point(report)
@@ -166,7 +166,7 @@ def territory(session: Session, request: Command) -> str:
 
 
 def raw_evaluation(raw: RawEvaluation, board: Board, *, is_human: bool = False) -> str:
-    """Return the lines of kata-raw-nn, or with `is_human` the lines of kata-raw-human-nn."""
+    """Return the answer to kata-raw-nn, or with `is_human` to kata-raw-human-nn."""
     extra = dict(raw.extra)
     if is_human:
         scores = [f"whiteScore {raw.white_score_selfplay:.3f}", f"whiteScoreSq {raw.white_score_mean_square:.3f}"]
@@ -197,10 +197,10 @@ def _probability(value: float) -> str:
 
 
 def board_of(cells: list[str], board: Board) -> str:
-    """Return [area] texts as rows of a board, top row first."""
+    """Arrange texts [area] as rows of a board, top row first."""
     return "\n".join(map(" ".join, board.rows(cells)))
 
 
 def dboard(values: npt.NDArray[np.float32], board: Board) -> str:
-    """Return [area] numbers in [-1, +1] as GoGui's dboard; NaN becomes 0."""
+    """Format numbers [area] in [-1, +1] as GoGui's dboard; NaN becomes 0."""
     return board_of([f"{float(value):.3f}" for value in np.nan_to_num(values)], board)

@@ -54,7 +54,7 @@ def number(value: float) -> str:
 
 
 def info_line(report: SearchReport, board: Board, arguments: AnalysisArguments) -> str:
-    """Return one line of an analysis; empty if there is no move yet."""
+    """Return one line of an analysis, or an empty text before the first move is found."""
     moves = report.moves[: arguments.max_moves]
     parts = [_move_info(move, board, arguments.form, arguments.flags) for move in moves]
     if not parts:
@@ -189,7 +189,7 @@ POLL = 0.02  # seconds between checks for input during a cancellable search
 
 
 class CancelledError(Exception):
-    """Input arrived during a cancellable search."""
+    """A line of input has cancelled a cancellable search."""
 
 
 def decide(session: Session, request: Command, arguments: AnalysisArguments, *, show: bool = False) -> Decision:
@@ -199,7 +199,7 @@ def decide(session: Session, request: Command, arguments: AnalysisArguments, *, 
         session: the session.
         request: the command; `..._cancellable` and `..._cleanup` change the search.
         arguments: color and restrictions.
-        show: print reports during the search. The answer must have begun.
+        show: print reports during the search. The answer's header must have been written.
     """
     player, game = session.player, session.game
     plays = "genmove" in request.name and request.name != "reg_genmove"
@@ -284,7 +284,7 @@ def genmove_analyze(session: Session, request: Command) -> Finished:
 
 @command("cgos-genmove_analyze", usage="COLOR...")
 def cgos_genmove_analyze(session: Session, request: Command) -> str:
-    """Choose and play a move; answer a line of JSON for the server's records, then `play VERTEX`."""
+    """Choose and play a move. Answer with a line of JSON for the server's records, then `play VERTEX`."""
     decision = decide(session, request, AnalysisArguments(parse_color(request.arguments[0])))
     board = session.game.board
     return f"{cgos_json(decision.report, board)}\nplay {_vertex(decision, board)}"
@@ -295,7 +295,7 @@ command("kata-search_analyze", "kata-search_analyze_cancellable")(genmove_analyz
 
 @command("stop")
 def stop(session: Session, request: Command) -> None:
-    """End pondering, as every command of this module does."""
+    """Do nothing: pondering ends before every command of this module."""
 
 
 @command("clear_cache")
@@ -318,7 +318,7 @@ STATUS = ("alive", "dead", "seki")
 
 @command("final_score", background=PAUSES, usage="")
 def score(session: Session, request: Command) -> str:
-    """Answer the score; before the end of the game the expected score of a short search."""
+    """Answer with the score. Before the end of the game it is the expected score of a short search."""
     game = session.game
     if game.is_over:
         result = "0" if game.is_no_result else result_of(session)
@@ -351,7 +351,7 @@ def final_status_of(session: Session, request: Command) -> str:
 
 @command("final_status_list", background=PAUSES, usage="alive|dead|seki")
 def final_status_list(session: Session, request: Command) -> str:
-    """Answer the stones with a status, one chain on each line."""
+    """Answer with the stones that have a status, one chain on each line."""
     status = request.arguments[0].lower()
     if status not in STATUS:
         raise GtpError(f"invalid status {request.arguments[0]!r}: expected alive, dead or seki")

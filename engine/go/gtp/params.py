@@ -55,7 +55,7 @@ def get_params(session: Session, request: Command) -> str:
 
 @command("kata-set-params", background=PAUSES)
 def set_params(session: Session, request: Command) -> None:
-    """Change several options of a JSON object, or none if one is wrong."""
+    """Change the options that a JSON object contains; if one is wrong, change none."""
     try:
         values = json.loads(request.text)
     except (ValueError, RecursionError):
@@ -78,7 +78,7 @@ def get_models(session: Session, request: Command) -> str:
 
 @command("yomi-param", background=PAUSES)
 def gogui_param(session: Session, request: Command) -> str:
-    """Answer the content of the parameter dialog of GoGui, or change an option."""
+    """Answer with the content of GoGui's parameter dialog, or change an option."""
     if request.arguments:
         check_count(request, "PARAMETER VALUE...")
         set_param(session, request)

@@ -52,7 +52,7 @@ HURRY = 0.02  # seconds between interruptions of the remaining commands after th
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A running analysis that the next line of input ends."""
+    """An analysis that runs until the next line of input."""
 
     report: Callable[[], str]  # returns the next line to print; empty for none
     interval: float  # seconds between lines
@@ -61,7 +61,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an answer that `Session.begin` has begun."""
+    """The rest of an answer whose header `Session.begin` has written."""
 
     text: str
 
@@ -77,7 +77,7 @@ class Session(BaseSession):
         write: Callable[[str], None],
         level: LevelSwitch | None = None,
     ) -> None:
-        """Load nothing yet.
+        """Store the arguments. Nothing is loaded yet.
 
         Args:
             options: settings, shared with the player.
@@ -121,7 +121,7 @@ class Session(BaseSession):
         self._tell_setup()
 
     def _tell_setup(self) -> None:
-        """Report on stderr what evaluates on a GPU, at the start and after a change: stdout is for answers only."""
+        """Report on stderr which GPU evaluates, at the start and after a change. Stdout is for answers only."""
         if self._player is not None and self._player.is_on_gpu and self._player.setup_line != self._told:
             self._told = self._player.setup_line
             print(f"yomi: {self._told}", file=sys.stderr, flush=True)
@@ -136,7 +136,7 @@ class Session(BaseSession):
 
     @property
     def game(self) -> GoGame:
-        """The current game, once the player is loaded. Commands change it in place while no search runs."""
+        """The current game, once the player is loaded. Commands change it in place, while no search runs."""
         if self._game is None:
             self.loaded.wait()
         if self._game is None:
@@ -196,19 +196,19 @@ class Session(BaseSession):
         return self.is_hurried or self._interrupted_at >= self.arrival
 
     def note_winner(self, winner: int | None) -> None:
-        """Tell the level auto who has won a game, and report a new level on stderr."""
+        """Pass the winner of a game to the level auto, and report a new level on stderr."""
         color, self.color = self.color, None
         if color and winner and (text := self.level.note_result(winner != color)):
             print(f"yomi: {text}", file=sys.stderr, flush=True)
 
     def tell_hurry(self) -> None:
-        """Warn once if the end of input has cut a search short."""
+        """Warn once if a search was cut short because the input has ended."""
         if self.is_hurried and not self._has_told_hurry:
             self._has_told_hurry = True
             log.warning("the input has ended, so searches are cut short; with quit at its end they are full")
 
     def interrupt(self) -> None:
-        """End the current search. Called by the reader's thread."""
+        """End the current search. The thread that reads lines calls this."""
         self._interrupted_at = time.monotonic()
         if self._request is not None:
             self._request.stop()
@@ -218,7 +218,7 @@ class Session(BaseSession):
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Write the header of an answer in several lines. Later errors can no longer be sent."""
+        """Write the header of an answer of several lines. An error after this cannot be sent any more."""
         self._has_begun = True
         self.write(header(self._id) + "\n")
 
@@ -265,7 +265,7 @@ class Session(BaseSession):
             log.error("no pondering: %s", error)
 
     def _handler_of(self, request: Command) -> Callable[[Session, Command], Answer]:
-        """Return the handler of a command, after ending the search that the command ends. Raises GtpError."""
+        """Return the handler of a command. First end the background search if the command ends it. Raises GtpError."""
         try:
             row = COMMANDS.find(request.name)
         except Exception as error:  # a module cannot be imported: each further command would fail in the same way
@@ -281,7 +281,7 @@ class Session(BaseSession):
         return row.handler
 
     def _end_background(self) -> None:
-        """End analysis or pondering. Its errors are logged, because they do not answer the current command."""
+        """End analysis or pondering. Errors go to the log, since they are not those of the current command."""
         self._is_pondering = False
         try:
             if self._player is not None:

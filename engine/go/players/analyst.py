@@ -1,4 +1,4 @@
-"""Analysts of Go: players that analyze one position after the other and share evaluators."""
+"""Analysts: players of Go that analyze one position after the other, and share evaluators."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROLLOUTS_PER_MOVE = 100  # rollouts for the ownership after a move, without a ne
 
 
 class QueuePool:
-    """Evaluation queues by board size and rules, shared by analysts in several threads."""
+    """Evaluation queues by board size and rules. Analysts in several threads share them."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -47,7 +47,7 @@ class QueuePool:
             return self._queues[key]
 
     def release(self, queue: EvaluationQueue, kept: int = IDLE_QUEUES) -> None:
-        """Give a queue back. Of the unused queues, the latest `kept` stay and the others are closed."""
+        """Give a queue back. The last `kept` unused queues stay open, the others are closed."""
         with self._lock:
             self._users[next(key for key, other in self._queues.items() if other is queue)] -= 1
             idle = [key for key in self._queues if not self._users[key]]
@@ -56,10 +56,10 @@ class QueuePool:
 
 
 class GoAnalyst(GoPlayer):
-    """A player on shared evaluators that returns full analyses."""
+    """A player with shared evaluators, which returns complete analyses."""
 
     def __init__(self, options: Options, pool: QueuePool, workers: int | None = None) -> None:
-        """Get ready for the options' board size and rules; `workers` replaces the options' number of threads.
+        """Load what the options' board size and rules need. `workers` replaces the options' number of threads.
 
         Raises:
             LoadingError, SetupError: see GoPlayer.

@@ -1,4 +1,4 @@
-"""The player of Go: time for a move, resignation, moves of the root that need no search, and the player itself."""
+"""The player of Go: time for a move, resigning, root moves that need no search, and the player itself."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ from yomi.nets.katago.human_profile import HumanProfile
 
 
 def moves_left(area: int, ply: int) -> float:
-    """Return an estimate of the moves that one side still has to play."""
+    """Return the estimated number of moves that one side still has to play."""
     # Games end (mostly by resignation) after about 0.6 moves for each point. The floor keeps time for the endgame and
     # for clean-up, and makes the time decay geometrically, so that it never runs out.
     return max(10 + area / 12, (0.6 * area + 10 - ply) / 2)
 
 
 def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -> Budget:
-    """Return the time for a move from the start of its clock.
+    """Return the time for a move, counted from the start of its clock.
 
     Args:
         clock: the limited clock of the side to move. In an inexact Canadian period each move gets an equal share.
-        moves: estimate of the moves still to play.
-        lag: possible loss on each move.
-        lateness: further reserve for this move, on a loaded machine.
+        moves: estimated number of own moves still to play.
+        lag: seconds that each move may lose.
+        lateness: further seconds that this move may lose, on a loaded machine.
     """
     settings, left = clock.settings, clock
     reserve = lag_reserve(lag, moves) + lateness
@@ -114,7 +114,7 @@ def black_advantage(game: GoGame) -> float:
 
 
 def may_resign(game: GoGame, color: int, lead: float) -> bool:
-    """Whether `color`, the side to move in a lost position with this `lead` in points, may resign."""
+    """Return whether `color`, to move in a lost position with this `lead` in points, may resign."""
     # In a handicap game White starts behind and catches up over many moves. It does not resign early, and later only if
     # it is well behind a schedule by which Black's advantage shrinks evenly to zero. The numbers are KataGo's
     # (`shouldResign` and `initialBlackAdvantage` in cpp/command/gtp.cpp).
@@ -138,7 +138,7 @@ Twins = Mapping[int, tuple[int, Mapping[int, int]]]
 
 @functools.cache
 def board_symmetries(board: Board) -> list[dict[int, int]]:
-    """Return the symmetries of a board except the identity, each as point -> point: seven, or three if not square."""
+    """Return the symmetries of a board as point -> point, without the identity: seven, or three if not square."""
     points = board.points
     count = SYMMETRIES if board.is_square else SYMMETRIES // 2  # no other swaps rows and columns
     tables = (symmetry_table(board.width, board.height, symmetry)[:-1].tolist() for symmetry in range(1, count))
@@ -146,7 +146,7 @@ def board_symmetries(board: Board) -> list[dict[int, int]]:
 
 
 def twins(game: GoGame) -> Twins:
-    """Return the moves that are symmetric to another move. The other move is not among them."""
+    """Return the moves that are omitted because a symmetric move is searched instead."""
     points = game.board.points
     legal = [move for move in game.legal_moves() if move != PASS]
     seen = {point: (game.color_at(point), point in legal) for point in points}
@@ -162,7 +162,7 @@ def twins(game: GoGame) -> Twins:
 
 
 def with_twins(report: SearchReport, twins: Twins) -> SearchReport:
-    """Return a report in which each searched move is followed by its symmetric moves."""
+    """Return a report in which the symmetric moves follow each searched move."""
     moves: list[MoveReport] = []
     for move in report.moves:
         moves.append(replace(move, order=len(moves)))
@@ -175,7 +175,7 @@ def with_twins(report: SearchReport, twins: Twins) -> SearchReport:
 
 
 class TwinAdviser(Adviser):
-    """Reports the symmetric moves that were not searched."""
+    """Adds the symmetric moves, which were not searched, to reports."""
 
     def __init__(self, twins: Twins, search: Search) -> None:
         self._twins, self._search = twins, search
@@ -186,7 +186,7 @@ class TwinAdviser(Adviser):
 
 
 def useless_moves(game: GoGame, *, counts_dead: bool) -> set[int]:
-    """Return moves that are no better than a pass, inside unconditionally safe territory.
+    """Return the moves inside unconditionally safe territory that are no better than a pass.
 
     With `counts_dead`, dead stones count as alive unless they are captured. Then moves inside the opponent's territory
     are threats, and captures inside one's own territory may be needed.
@@ -219,7 +219,7 @@ class GoPlayer(Player[GoGame]):
     _human: npt.NDArray[np.float32] | None = None  # policy of people there; see `_read_human`
 
     def __init__(self, options: Options) -> None:
-        """Load the network, or the evaluator without one, for the options' board.
+        """Load the network, or the evaluator without a network, for the options' board.
 
         Raises:
             LoadingError: see Player.
@@ -238,11 +238,11 @@ class GoPlayer(Player[GoGame]):
         return model_of(human_network(self._search.queue.evaluator))
 
     def check_profile(self, options: Options, *, is_needed: bool = False) -> None:
-        """Raise EvaluatorError for a profile that no network reads; if `is_needed`, also for a missing profile."""
+        """Raise EvaluatorError if no network reads the profile; if `is_needed`, also if a profile is missing."""
         check_profile(options, self._search.queue.evaluator, is_needed=is_needed)
 
     def start(self, request: Request[GoGame]) -> None:
-        """Search without limit. A game that passes have ended is not pondered, because no move will follow."""
+        """Search without limit. A game that two passes have ended is not pondered, since no move will follow."""
         if not request.ponder or request.game.is_no_result or not request.game.is_over:
             super().start(request)
 
@@ -251,7 +251,7 @@ class GoPlayer(Player[GoGame]):
     ) -> RawEvaluation:
         """Evaluate a position once by the network; see `evaluate_position`. Raises EvaluatorError without a network.
 
-        `options` contain the profile; None: the player's.
+        `options` contains the profile; None: the player's options.
         """
         self.load(game)
         options = options or self.options
@@ -263,9 +263,9 @@ class GoPlayer(Player[GoGame]):
     def evaluate_human(
         self, game: GoGame, symmetry: int | None, options: Options | None = None
     ) -> RawEvaluation | None:
-        """Evaluate a position by the network of --human-net. Return None if there is none, or if it lacks a profile.
+        """Evaluate a position by the network of --human-net. Return None without that network or its profile.
 
-        `options` contain the profile; None: the player's.
+        `options` contains the profile; None: the player's options.
         """
         self.load(game)
         options, human = options or self.options, human_network(self._search.queue.evaluator)
@@ -274,18 +274,18 @@ class GoPlayer(Player[GoGame]):
         return ask_network(self._search.queue, imitating(game, options), symmetry, 0.0, is_human=True)
 
     def final_ownership(self, game: GoGame) -> npt.NDArray[np.float32]:
-        """Return the expected owner of each point at the end: [area] from the top left, +1 Black.
+        """Return the expected owner of each point at the end: [area] from the top left, +1 is Black.
 
-        A network's search or rollouts find it, in about a second at most.
+        A search with the network, or rollouts without one, take about a second at most.
         """
         root = self._turn(Request(game)).root  # may replace the search
         self._search.set_position(root)
         return self._ownership(game, OWNERSHIP_SECONDS)
 
     def owners_after(self, game: GoGame, move: int, rollouts: int) -> Owners:
-        """Return the expected owners after a move of the side to move, by one evaluation, for that side.
+        """Return the expected owners after a move of the side to move, for that side, by one evaluation.
 
-        The history must not be full; ko and suicide are not checked. Rollouts find the owners without a network.
+        The history must not be full. Ko and suicide are not checked. Without a network, rollouts find the owners.
         """
         after = game.copy()
         after.play(game.side_to_move, move, strict=False)
@@ -342,9 +342,7 @@ class GoPlayer(Player[GoGame]):
         return Decision(PASS, report=SearchReport(turn.root.side_to_move)) if turn.root.is_full else None
 
     def _restrict(self, turn: Turn[GoGame], schedule: Budget | None) -> None:
-        """Exclude symmetric and useless moves from the search. In clean-up also exclude the pass before all dead
-        stones are captured.
-        """
+        """Exclude symmetric and useless moves. In clean-up also exclude the pass until all dead stones are captured."""
         request, root, options, moves = turn.request, turn.root, turn.options, turn.root.legal_moves()
         self._human = self._read_human(turn)
         if schedule and options.cleanup and request.allow is None and len(moves) > 1 and self._has_dead(root, schedule):
@@ -365,7 +363,7 @@ class GoPlayer(Player[GoGame]):
             turn.forced = left[0]
 
     def _read_human(self, turn: Turn[GoGame]) -> npt.NDArray[np.float32] | None:
-        """Return the policy of people at the root if the options use it: [area + 1], NaN for illegal moves."""
+        """Return the policy of people at the root, [area + 1], NaN for illegal moves; None if the options omit it."""
         options = turn.options
         if options.human_move_share + options.human_root_weightless + options.human_root_weightful <= 0.0:
             return None
@@ -382,7 +380,7 @@ class GoPlayer(Player[GoGame]):
         return useless_moves(root, counts_dead=not (agrees and judged))
 
     def _has_dead(self, root: GoGame, schedule: Budget) -> bool:
-        """Whether the opponent has dead stones on the board, estimated in a share of the move's time."""
+        """Return whether the opponent has dead stones on the board. The estimate takes a share of the move's time."""
         left = min(schedule.soft, schedule.hard) - time.monotonic()
         if left <= 0.0:
             return False
@@ -390,7 +388,7 @@ class GoPlayer(Player[GoGame]):
         return any(root.color_at(point) == opponent(root.side_to_move) for point in dead)
 
     def _ownership(self, root: GoGame, seconds: float) -> npt.NDArray[np.float32]:
-        """Return the expected owners at the search's root, +1 Black, found within `seconds`."""
+        """Return the expected owners of points at the search's root, +1 is Black. This takes at most `seconds`."""
         if not self._search.queue.evaluator.inputs & Inputs.NETWORK:
             return ownership_by_rollouts(root, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_PER_SECOND))))
         report = self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds))
@@ -412,9 +410,9 @@ class GoPlayer(Player[GoGame]):
     def _imitate(
         self, turn: Turn[GoGame], report: SearchReport, temperature: float, human: npt.NDArray[np.float32]
     ) -> int:
-        """Return a move by the human policy and the search, combined by `human_choice`.
+        """Return a move by the weights that `human_choice` gives to human policy and search together.
 
-        With temperature 0 it is the move of greatest weight, otherwise the move is drawn.
+        With temperature 0 it is the move with the greatest weight; otherwise the move is drawn.
         """
         root, options = turn.root, turn.options
         allowed = sorted(turn.moves.of(root.legal_moves()))
@@ -439,13 +437,13 @@ class GoPlayer(Player[GoGame]):
 
 
 def _by_move(game: GoGame, policy: npt.NDArray[np.float32] | None) -> dict[int, float]:
-    """Return a policy [area + 1] by move, with 0 for illegal moves."""
+    """Convert a policy [area + 1] to a dictionary by move. Illegal moves get 0."""
     values = [] if policy is None else np.nan_to_num(policy).tolist()
     return dict(zip((*game.board.points, PASS), values, strict=False))
 
 
 def imitating(game: GoGame, options: Options) -> GoGame:
-    """Return a copy of a game for human-SL networks, with the options' profile."""
+    """Return a copy of a game with the options' profile, for human-SL networks."""
     other = game.copy()
     other.imitate(None if options.human_profile is None else HumanProfile.parse(options.human_profile))
     return other
@@ -461,7 +459,7 @@ def human_choice(
     allowed: Iterable[int],
     options: Options,
 ) -> dict[int, float]:
-    """Return the weight of each move that may be played, at least 0.
+    """Return the weight, at least 0, of each move that may be played.
 
     The rules are those of KataGo's getPlaySelectionValues (cpp/search/searchresults.cpp).
 
@@ -498,7 +496,7 @@ def human_choice(
 
 
 def _losses(utilities: Mapping[int, float], moves: Iterable[int]) -> dict[int, float]:
-    """Return the utility that each move loses against the best. A move without visits counts as the visited mean."""
+    """Return the utility that each move loses against the best. Unvisited moves count as the visited mean."""
     mean = sum(utilities.values()) / max(1, len(utilities))
     best = max((*utilities.values(), mean))
     return {move: best - utilities.get(move, mean) for move in moves}
@@ -510,9 +508,10 @@ PEOPLE_SPREADS = 0.36, 1.04
 
 
 def people_prior_on(board: Board, power: float) -> float:
-    """Return the power of the policy on a board for the power on 19x19.
+    """Convert the exponent of the policy in the model of people from 19x19 to another board.
 
-    A short game leaves less room for errors, so the same error rates decide fewer games: powers differ more there.
+    A short game leaves less room for errors, so that the same error rates decide fewer games: exponents differ more
+    there.
     """
     below, above = PEOPLE_SPREADS
     spread: float = (STANDARD.area / board.area) ** (below if power < EVEN_PEOPLE_PRIOR else above)

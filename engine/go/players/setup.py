@@ -1,4 +1,4 @@
-"""Evaluators of Go: queues and search settings from options, single evaluations, and positions of benchmarks."""
+"""Evaluators of Go: queues and search settings from options, evaluations of single positions, benchmark positions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ QueueKey = tuple[Board, bool]  # (board, whether the rules have games without re
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The state of a position's analysis, during or after the search."""
+    """An analysis of a position, during the search or at its end."""
 
     report: SearchReport
     # Priors of the root [area + 1], row by row from the top left, pass last, NaN for illegal moves.
@@ -182,20 +182,20 @@ def make_queue(options: Options, board: Board, rules: Rules) -> EvaluationQueue:
 
 
 def human_network(evaluator: Evaluator) -> NetworkEvaluator | None:
-    """Return the network of --human-net in an evaluator."""
+    """Return the network of --human-net inside an evaluator, or None."""
     return evaluator.human if isinstance(evaluator, WithHuman) else None
 
 
 def reads_profile(evaluator: Evaluator) -> bool:
-    """Whether the search's own network is a human-SL network."""
+    """Return whether the search's own network is a human-SL network."""
     network = network_behind(evaluator)
     return network is not None and network.info.meta_input
 
 
 def check_profile(options: Options, evaluator: Evaluator, *, is_needed: bool = False) -> None:
-    """Raise EvaluatorError for a profile that no network reads, and for other options that need --human-net.
+    """Raise EvaluatorError if no network reads the profile, or if other options need --human-net.
 
-    With `is_needed`, also if the search's own network is a human-SL network and there is no profile.
+    With `is_needed`, also raise it if the search's own network is a human-SL network and there is no profile.
     """
     for name in FOR_HUMAN_NET:
         if options.human_net is None and options.get(name) != TABLE[name].default:
@@ -223,7 +223,7 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
 
 
 def network_behind(evaluator: Evaluator) -> NetworkEvaluator | None:
-    """Return the network in an evaluator if it has all outputs of KataGo's networks."""
+    """Return the network inside an evaluator if it has all outputs of KataGo's networks, otherwise None."""
     network = network_in(evaluator)
     if isinstance(network, NetworkEvaluator) and isinstance(network.format, KataGo):
         return network
@@ -238,7 +238,6 @@ def model_of(network: FileEvaluator | None) -> Model | None:
 
 
 def spec_for(board: Board, evaluator: Evaluator) -> GameSpec:
-    """Return the GameSpec for a search with this evaluator."""
     network = network_in(evaluator)
     return go_spec(board.width, board.height) if network is None else network.spec
 
@@ -251,7 +250,7 @@ def ask_network(
     *,
     is_human: bool = False,
 ) -> RawEvaluation:
-    """Evaluate a game by the network of a queue, or with `is_human` by that of --human-net; see `evaluate_position`.
+    """Evaluate a game by a queue's network, or with `is_human` by the network of --human-net; see `evaluate_position`.
 
     Raises EvaluatorError without a network.
     """
@@ -338,7 +337,7 @@ LINES: dict[int, tuple[str, ...]] = {
 
 
 def go_positions(size: int) -> list[GoGame]:
-    """Return the games to search. Sizes without entries get the empty board."""
+    """Return the games that benchmarks search on a board size: an empty board if none are defined for this size."""
     games, board = [], square(size)
     for line in LINES.get(size, ("",)):
         game = GoGame(board, PRESETS["tromp-taylor"], 7.5 if size > 9 else 7.0)

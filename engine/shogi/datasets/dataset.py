@@ -38,7 +38,7 @@ CHUNK = 256
 
 @dataclass(frozen=True)
 class ShogiDataOptions(ShogiLimits):
-    """Settings that determine a data set; stored in its manifest."""
+    """Settings that determine a data set. Its manifest stores them."""
 
     features: str = "dlshogi-62-57"
     merge: bool = True  # merge duplicates of a position
@@ -91,7 +91,7 @@ def make_shogi_dataset(
 
 @dataclass(frozen=True)
 class ShogiShards(ShardMaker):
-    """Makes shards of positions. The payload is their rows."""
+    """Makes shards from rows of positions, which are the payload."""
 
     features: FeatureSet
     scale: float  # the sigmoid's centipawns
@@ -115,7 +115,7 @@ class ShogiShards(ShardMaker):
 
 
 def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left_out: LeftOut) -> npt.NDArray[np.void]:
-    """Return the positions of all files within the limits. Raises NetworkError if none is left."""
+    """Return the positions of all files that are within the limits. Raises NetworkError if none is left."""
     parts, game = [], 0
     for path in files:
         try:
@@ -137,7 +137,10 @@ def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left
 
 
 def fitted_scale(rows: npt.NDArray[np.void]) -> float:
-    """Return the sigmoid's centipawns that predict results best, to 1%. Raises NetworkError without results."""
+    """Return the scale of the sigmoid, in centipawns and to 1%, that predicts results best.
+
+    Raises NetworkError if there are no results.
+    """
     side = 1 + (rows["packed"][:, 0] & 1).astype(np.int8)
     known = np.isfinite(rows["score"]) & (rows["winner"] != 0)
     if not known.any():

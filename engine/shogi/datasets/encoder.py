@@ -1,4 +1,4 @@
-"""Inputs and move logits of sparse networks for shogi, from the boards of data sets, by kernels in threads."""
+"""Inputs and move logits of sparse networks for shogi, computed from the boards of data sets by kernels in threads."""
 
 from __future__ import annotations
 

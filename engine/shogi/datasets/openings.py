@@ -1,4 +1,4 @@
-"""`yomi dataset openings`: openings of shogi after which games were balanced, by the players' own evaluations."""
+"""`yomi dataset openings`: finds openings of shogi after which games were balanced by the players' own evaluations."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def balanced_openings(
 
 
 def why_unbalanced(record: GameRecord, limits: BalanceLimits) -> str:
-    """Return why a game gives no opening; empty if it gives one."""
+    """Return the reason why a game gives no opening; an empty text if it gives one."""
     first, last = limits.plies
     # The evaluation of a move is that of the position before it; the first moves often come from a book without one.
     scores = [recorded.score for recorded in record.moves]

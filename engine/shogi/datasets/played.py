@@ -99,8 +99,8 @@ def play_positions(
 ) -> PlayedPositions:
     """Play one game. Its number and the seed determine opening and random moves.
 
-    One of the openings is played up to a random ply; none: the usual position. Raises EngineError if the engine fails
-    or plays an illegal move, RecordError for a bad opening.
+    The game begins with moves of a random opening, up to a random ply, or at the usual position if there are no
+    openings. Raises EngineError if the engine fails or plays an illegal move, RecordError for a bad opening.
     """
     side = _BothSides(engine, options, number)
     game = side.begin(openings)
@@ -120,7 +120,7 @@ class _BothSides:
         self.sfens: list[str] = []  # SFEN before each move
 
     def begin(self, openings: Sequence[GameRecord]) -> ShogiGame:
-        """Return a game after moves of an opening and random moves."""
+        """Return a game after some moves of an opening and some random moves."""
         opening = self.rng.choice(openings) if openings else GameRecord()
         game = ShogiGame(format_sfen(opening.initial), max_moves=self.options.max_moves)
         for recorded in opening.moves[: self.rng.randint(0, len(opening.moves))]:
@@ -137,7 +137,7 @@ class _BothSides:
         return game
 
     def choose(self, game: ShogiGame) -> Decision:
-        """Return a random move or the engine's. Keep the position if the engine evaluated it."""
+        """Return a random move or the engine's move. Store the position if the engine evaluated it."""
         if game.can_declare:
             return Decision(None, win=True)
         self.sfens.append(game.sfen())
@@ -170,12 +170,13 @@ def play_shogi_positions(
     log: Log,
     cluster: ClusterOptions | None = None,
 ) -> int:
-    """Play until the folder contains enough different positions; return their number.
+    """Play until the folder contains enough different positions. Return their number.
 
-    `processes` engines play here, or the actors of a cluster.
+    The games are played by `processes` engines on this machine, or by the actors of a cluster. The options must not
+    change when a run is continued. The last game is kept whole.
 
-    The options must not change when a run is continued. The last game is kept whole. Raises NetworkError for other
-    positions or a broken file in the folder, or games without new positions; EngineError, RecordError, OSError.
+    Raises NetworkError for other positions or a broken file in the folder, or games without new positions; EngineError,
+    RecordError, OSError.
     """
     files = _Files(folder, options)
     if files.total:
@@ -225,7 +226,7 @@ class _Files:
             self._read(path)
 
     def add(self, played: PlayedPositions | str) -> bool:
-        """Add the next game, or why it failed, and return whether a file is complete."""
+        """Add the next game, or the reason why it failed. Return whether a file is complete."""
         self.next_game += 1
         if isinstance(played, PlayedPositions):
             self._last_game = self.next_game - 1
@@ -252,7 +253,6 @@ class _Files:
         return f"{games} games ({text})"
 
     def _is_new(self, packed: bytes) -> bool:
-        """Return whether a position is new, and remember it."""
         # 8 bytes instead of 32 for each of millions of positions; a collision costs one position.
         key = hash(packed)
         if key in self._seen:
@@ -271,7 +271,7 @@ class _Files:
         self.next_game = self._first_game = self._last_game + 1
 
     def _compare(self) -> None:
-        """Write the settings into a new folder, or compare them with the settings that the folder has."""
+        """Write the settings into a new folder, or compare them with the settings in an existing folder."""
         path = self.folder / MANIFEST
         wanted = {"yomi-played": FORMAT, **asdict(self.options)}
         if not path.exists():
@@ -287,7 +287,7 @@ class _Files:
 
 
 class GamePlayer(UnitWorker):
-    """Plays games with one engine, in an actor or a thread. A unit is the number of a game.
+    """Plays games with one engine, in an actor or a thread. A unit of work is the number of a game.
 
     The engine starts with the first game, and again after a failure.
     """
@@ -307,7 +307,7 @@ class GamePlayer(UnitWorker):
         self._is_over = False
 
     def work(self, number: int, payload: Any = None) -> PlayedPositions | str:
-        """Return a game, or why the engine failed. Raises EngineError if it does not start or fails repeatedly."""
+        """Return a game, or why the engine failed. Raises EngineError if it does not start, or fails repeatedly."""
         self._engine = self._engine or UsiClient(self._spec)
         if self._is_over:
             raise EngineError("the run is over")
@@ -335,7 +335,7 @@ class GamePlayer(UnitWorker):
 
 
 def _games_here(first: int, players: Sequence[GamePlayer]) -> Games:
-    """Yield games in order, from game `first`, without an end. Each of the players has a thread."""
+    """Yield games in order from game `first` on, without an end. Each player has a thread."""
     idle = queue.SimpleQueue[GamePlayer]()
     for player in players:
         idle.put(player)
@@ -364,7 +364,7 @@ def _games_here(first: int, players: Sequence[GamePlayer]) -> Games:
 
 
 def _games_there(cluster: ClusterOptions, recipe: Recipe, first: int, log: Log) -> Games:
-    """Yield games of actors as `_games_here` does. Raises ClusterError."""
+    """Yield games of a cluster's actors, like `_games_here`. Raises ClusterError."""
     with UnitPool(cluster, lambda actors: (recipe, 1), log) as pool:
         for _, played in pool.run(((number, None) for number in itertools.count(first)), in_order=True):
             yield played

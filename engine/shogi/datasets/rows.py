@@ -1,4 +1,4 @@
-"""Training positions from records, hcpe, hcpe3 and psv files as rows of numbers."""
+"""Reads training positions from records, hcpe, hcpe3 and psv files as rows of numbers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = silent) -> 
 
 
 def read_games(path: Path, say: Say = silent) -> list[GameRecord]:
-    """Return the games of a file, and report notes. Raises NetworkError if it is broken."""
+    """Return the games of a file, and report its notes. Raises NetworkError if it is broken."""
     read = {".hcpe": read_hcpe_games, ".hcpe3": read_hcpe3}.get(path.suffix.lower())
     try:
         data = read_record_bytes(path, MAX_RECORD_BYTES if read is None else None)
@@ -138,7 +138,7 @@ def _packed_rows(path: Path, game: int) -> npt.NDArray[np.void]:
 
 
 def _games_of(marks: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return each position's game number by the marks, or by blocks of positions without marks."""
+    """Return the game number of each position, from the marks, or from blocks of positions without marks."""
     # Neighbors with different marks belong to different games.
     if len(marks) and marks.all():
         return np.concatenate([[0], np.cumsum(marks[1:] != marks[:-1])])
@@ -146,7 +146,7 @@ def _games_of(marks: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 
 def marks_of(path: Path, rows: npt.NDArray[np.void]) -> npt.NDArray[np.uint8]:
-    """Return the game marks of a file's rows; 0 if games are unknown."""
+    """Return the game marks of a file's rows, or 0 if its games are unknown."""
     suffix = path.suffix.lower()
     if suffix in (".hcpe", ".psv"):
         data = records_of(path, HCPE_DTYPE if suffix == ".hcpe" else PSV_DTYPE)
@@ -156,7 +156,7 @@ def marks_of(path: Path, rows: npt.NDArray[np.void]) -> npt.NDArray[np.uint8]:
 
 
 def _moves(path: Path, data: npt.NDArray[np.void], read: Callable[[int], int | None]) -> npt.NDArray[np.uint16]:
-    """Return the moves of a file's records; `read` decodes each distinct number once."""
+    """Return the moves of a file's records. `read` decodes the file's numbers, each distinct number once."""
     moves = np.zeros(1 << 16, np.uint16)
     for number in np.unique(data["move"]).tolist():
         if (move := read(number)) is None:
@@ -175,7 +175,7 @@ def _hcpe_move(number: int) -> int | None:
 
 def _psv_move(number: int) -> int | None:
     move = from_psv_move(number)
-    # A number that says more than a move can be comes back as another one.
+    # A number with bits that no move has changes when it is encoded again.
     return move if number == NO_MOVE or (is_move(move) and to_psv_move(move) == number) else None
 
 
@@ -200,13 +200,13 @@ def is_packable(placement: Placement) -> bool:
 
 
 def ratings_of(record: GameRecord) -> list[float]:
-    """Return both players' ratings from a Floodgate record, or an empty list if one is missing."""
+    """Return both players' ratings in a Floodgate record, or an empty list if one of them is missing."""
     ratings = [float(rate) for _, rate in _RATE.findall(record.comment)]
     return ratings if len(ratings) == 2 else []
 
 
 def merged(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return each position once, with the most frequent result and move, and the mean evaluation."""
+    """Return each position once, with its most frequent result and move, and its mean evaluation."""
     keys = np.concatenate([rows["packed"], rows["form"][:, None]], axis=1)
     _, first, inverse, counts = np.unique(
         np.ascontiguousarray(keys).view("V33").ravel(), return_index=True, return_inverse=True, return_counts=True
@@ -225,7 +225,7 @@ def merged(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 
 def placement_of(row: npt.NDArray[np.void]) -> Placement:
-    """Return a row's position. Raises NetworkError if the packed board is broken."""
+    """Return the position of a row. Raises NetworkError if the packed board is broken."""
     try:
         return unpack_bits(row["packed"].tobytes(), is_psv=row["form"] == PSV)
     except RecordError as error:
@@ -233,14 +233,14 @@ def placement_of(row: npt.NDArray[np.void]) -> Placement:
 
 
 def move_fault(row: npt.NDArray[np.void]) -> str | None:
-    """Return why a row's move cannot be played, with the position, or None."""
+    """Return the reason why a row's move cannot be played, with the position; None if it can."""
     placement, move = placement_of(row), int(row["move"])
     why = placement.why_not(move)
     return None if why is None else f"{format_usi(move)} in {format_sfen(placement)}: {why}"
 
 
 def to_hcpe(rows: npt.NDArray[np.void], marks: npt.NDArray[np.uint8] | int = 0) -> bytes:
-    """Return rows as an hcpe file. A missing evaluation becomes 0."""
+    """Return rows as the content of an hcpe file. A missing evaluation becomes 0."""
     results = {0: RESULTS[DRAW], BLACK: RESULTS[BLACK], WHITE: RESULTS[WHITE]}
     data = np.zeros(len(rows), HCPE_DTYPE)
     data["hcp"], data["move"], data["mark"] = rows["packed"], rows["move"], marks
@@ -253,7 +253,7 @@ def to_hcpe(rows: npt.NDArray[np.void], marks: npt.NDArray[np.uint8] | int = 0) 
 
 
 def to_psv(rows: npt.NDArray[np.void], marks: npt.NDArray[np.uint8] | int = 0) -> bytes:
-    """Return rows as a psv file. The ply is unknown and 0."""
+    """Return rows as the content of a psv file. The ply is unknown and written as 0."""
     data = np.zeros(len(rows), PSV_DTYPE)
     data["spare"] = marks
     for target, row in zip(data, rows, strict=True):

@@ -1,4 +1,4 @@
-"""`yomi dataset vary`: positions a few moves after positions of data sets, valued by a USI engine, without policies."""
+"""`yomi dataset vary`: positions some moves after those of data sets, with values of a USI engine and no policies."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Payload: TypeAlias = "tuple[npt.NDArray[np.uint8], npt.NDArray[np.float16], np.r
 
 
 def vary_boards(folders: Sequence[Path], out: Path, settings: VarySettings, work: ShardWork, log: Log) -> Dataset:
-    """Make or continue a data set of positions near positions of other data sets, valued by an engine.
+    """Make or continue a data set of positions near positions of other data sets. An engine gives their values.
 
     Errors: see Game.make_dataset.
     """
@@ -70,7 +70,7 @@ def vary_boards(folders: Sequence[Path], out: Path, settings: VarySettings, work
 
 
 class VariedShards(ShardMaker):
-    """Makes shards. The payload is that of a source shard. It must be closed."""
+    """Makes shards near source shards, which are the payload. It must be closed."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class VariedShards(ShardMaker):
         is_yomi: bool = False,
         network: SparseFormat | None = None,
     ) -> None:
-        """Start nothing yet.
+        """Store the arguments. The engine starts later.
 
         Args:
             options: options of the data set.
@@ -104,7 +104,7 @@ class VariedShards(ShardMaker):
         self._net, self._spec = places[self._net], placed(self._spec, places, self._is_yomi)
 
     def columns(self, payload: Payload, threads: int = 1) -> Columns:
-        """Raises EngineError, or NetworkError if the engine gives no values."""
+        """Return the columns of a shard. Raises EngineError, or NetworkError if the engine gives no values."""
         if self._network is None:
             network = open_network(FORMATS, self._net, SIDE)
             assert isinstance(network, SparseFormat)  # the command has checked the network
@@ -131,9 +131,9 @@ def vary_positions(
 ) -> Dataset:
     """Make or continue a data set with at least `positions` positions, or a task's share of `count` shards.
 
-    The sources are data sets of boards. Moves are drawn from the evaluator's policy. The options must not change when a
-    run is continued. Raises NetworkError for other features, another data set in the folder or an engine without
-    values; ClusterError, EngineError, OSError.
+    The sources are data sets of boards. Moves are drawn from a network's policy. The options must not change when a run
+    is continued. Raises NetworkError for other features, another data set in the folder or an engine without values;
+    ClusterError, EngineError, OSError.
     """
     # A search visits positions that no game contains, mistakes and their refutations, hence the random moves.
     shards = [shard for source in sources for shard in _boards(source).shards]
@@ -145,7 +145,7 @@ def vary_positions(
     shares = np.array([shard.rows for shard in shards]) / sum(shard.rows for shard in shards)
 
     def plan(number: int) -> tuple[str, Shard, np.random.Generator]:
-        """Return name, source and random numbers of a shard. They depend on its number alone."""
+        """Return name, source and random numbers of a shard. Only its number determines them."""
         rng = np.random.default_rng([options.seed, number])
         # One source and its split for a shard, so that no test position has a neighbor in training.
         source = shards[rng.choice(len(shards), p=shares)]
@@ -197,7 +197,7 @@ def _columns(payload: Payload, options: ShogiVaryOptions, network: SparseFormat,
 
 
 def _varied(payload: Payload, options: ShogiVaryOptions, network: SparseFormat) -> Iterator[ShogiGame]:
-    """Yield positions some moves after rows of a shard. Games that end before are left out."""
+    """Yield positions some moves after the rows of a shard. Games that end earlier are left out."""
     levels, numbers, rng = payload
     batch = make_batch(network.spec, 1, Inputs.POSITIONS)
     calls = network.bind(batch)

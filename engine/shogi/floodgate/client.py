@@ -111,7 +111,7 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
     # -- a game ----------------------------------------------------------------------------------------------------
 
     def _propose(self, summary: codec.Summary) -> None:
-        """Accept a game that the server offers, or resume one that it still holds."""
+        """Accept a game that the server offers, or resume a game that the server still holds."""
         self.resume_due = None
         if self.game is not None and (self.game.id, self.game.color) != (summary.game_id, summary.color):
             self.drop_game("another game was proposed")

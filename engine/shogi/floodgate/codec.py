@@ -1,4 +1,4 @@
-"""The CSA server protocol 1.2.1 as text: lines into messages, moves and log-ins into lines."""
+"""The CSA server protocol 1.2.1 as text: converts lines to messages, and moves and log-ins to lines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TimeRule:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The server's description of a game before its start or its resumption."""
+    """The server's description of a game, sent before the game starts or is resumed."""
 
     game_id: str
     color: int  # our side
@@ -82,7 +82,7 @@ class Message:
 
 
 def parse_line(line: str) -> Message:
-    """Read a line outside a game's summary."""
+    """Convert a line outside a game's summary to a message."""
     text = line.strip()
     if not text:
         return Message("keepalive")
@@ -109,12 +109,12 @@ def parse_line(line: str) -> Message:
 
 @dataclass(slots=True)
 class MessageReader:
-    """Turns lines into messages; keeps a summary's lines until it is complete."""
+    """Converts lines to messages. It collects the lines of a summary until the summary is complete."""
 
     _lines: list[str] | None = field(default=None, init=False)
 
     def feed(self, line: str) -> Message | Summary | None:
-        """Return the message that a line completes, or None."""
+        """Return the message that is complete with this line, or None."""
         text = line.strip()
         if text == "BEGIN Game_Summary":
             self._lines = []
@@ -217,10 +217,10 @@ def _position(lines: list[str]) -> GameRecord:
 
 
 def format_login(user: str, password: str, game_name: str) -> str:
-    """Return the log-in. Servers like floodgate expect the kind of game before the password."""
+    """Return the line that logs in. Servers like floodgate expect the kind of game before the password."""
     return f"LOGIN {user} {game_name},{password}" if game_name else f"LOGIN {user} {password}"
 
 
 def format_move(move: str, score: int | None, line: str) -> str:
-    """Return a move with floodgate's comment: centipawns for Black (None: no comment) and the expected line in CSA."""
+    """Return a move with floodgate's comment: centipawns for Black (None: no comment), expected line in CSA."""
     return move if score is None else f"{move},'* {score} {line}".rstrip()

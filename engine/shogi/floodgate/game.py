@@ -44,7 +44,7 @@ RULE = "EnteringKingRule"  # the option of YaneuraOu and other USI engines
 
 
 class YomiShogiSeat(YomiSeat[ShogiPlayer]):
-    """yomi's player on a server. Calls come one after the other, except `set_clocks`, which any thread may call."""
+    """yomi's player on a server. Calls must come one after the other, except `set_clocks`, which is thread-safe."""
 
     def __init__(self, player: ShogiPlayer) -> None:
         super().__init__(player)
@@ -128,21 +128,21 @@ ShogiSeat = YomiShogiSeat | UsiSeat
 
 
 def go_words(request: Request[Any], limit: str = "") -> str:
-    """Return the words after `go`: `limit`, the clocks, or without clocks a long byo-yomi."""
+    """Return the words after `go`: `limit` and the clocks. A request without clocks gets a long byo-yomi."""
     clocks = request.clocks or dict.fromkeys((BLACK, WHITE), Clock.of(0.0, TIMEOUT))
     words = limit or clock_words(clocks)
     return f"ponder {words}" if request.ponder else words
 
 
 def allowed(request: Request[Any]) -> float:
-    """Return the seconds that the clocks allow a request; infinity without clocks or during pondering."""
+    """Return the seconds that the clocks allow a request; infinity while pondering or without clocks."""
     if request.clocks is None or request.is_pondering:
         return math.inf
     return max(clock.main + clock.settings.increment + clock.settings.period for clock in request.clocks.values())
 
 
 def decision_of(found: EngineMove) -> Decision:
-    """Return an engine's move as a decision. Raises EngineError if it is not a move."""
+    """Convert an engine's move to a decision. Raises EngineError if it is not a move."""
     if found.move in ("resign", "win"):
         return Decision(None, resign=found.move == "resign", win=found.move == "win")
     try:
@@ -164,7 +164,7 @@ def decision_of(found: EngineMove) -> Decision:
 
 
 class CsaClock:
-    """Remaining times of both sides, computed from the time that the server charges for each move.
+    """The remaining times of both sides, computed from the time that the server charges for each move.
 
     The server in Ruby adds the increment after a move, and a side may already use the next increment: a move may take
     the remaining time and one increment. `clocks` excludes this increment, because engines add it themselves.
@@ -186,7 +186,7 @@ class CsaClock:
         return seconds
 
     def allowed(self, color: int) -> float:
-        """Return the longest time of a side's next move."""
+        """Return the maximum duration of a side's next move."""
         rule = self.rules[color]
         return self.left[color] + rule.byoyomi + rule.increment + rule.delay
 
@@ -242,7 +242,7 @@ class CsaGame(ServerGame[Decision]):
         self.resume(summary)
 
     def _is_ours(self, record: GameRecord, summary: Summary) -> bool:
-        """Whether a record is of this game and unfinished. The server may lack our last move."""
+        """Return whether a record is an unfinished record of this game. Our last move may be missing on the server."""
         known, played = ([move.move for move in one.moves] for one in (summary.record, record))
         is_same = record.initial == summary.record.initial and {BLACK: record.black, WHITE: record.white} == self.names
         count = min(len(known), len(played))
@@ -320,13 +320,13 @@ class CsaGame(ServerGame[Decision]):
         return text == format_csa(self.record.moves[-1].move, before)
 
     def charge(self, color: int, units: int | None) -> None:
-        """Charge the last move to a side's clock, and note its time in the record."""
+        """Charge the last move to a side's clock, and write its time into the record."""
         seconds = self.clock.charge(color, units)
         if seconds is not None:
             self.record.moves[-1].seconds = seconds
 
     def finish(self, result: str) -> int | None:
-        """Complete the record. Return +1 for a win, -1 for a loss, 0 for a draw, None without result.
+        """Complete the record. Return +1 for our win, -1 for a loss, 0 for a draw, or None without a result.
 
         If the server ends the game before it confirms our last move, the move was not accepted and is removed.
         """

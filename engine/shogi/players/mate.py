@@ -1,4 +1,4 @@
-"""Mate search at the root: df-pn in a thread beside the search, or alone for `go mate`."""
+"""Mate search at the root by df-pn: in a thread beside the search, or alone for `go mate`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAF_MATE = 8  # plies of a mate that a tree has found at a leaf, beyond the lea
 
 @dataclass(frozen=True, slots=True)
 class MateAnswer:
-    """The result of a mate search. With no moves and `is_refuted` False it is unknown whether there is a mate."""
+    """The result of a mate search. With no moves and `is_refuted` False, nobody knows whether there is a mate."""
 
     moves: tuple[int, ...] = ()  # the mate; empty if none was found
     is_refuted: bool = False  # there is no mate
@@ -47,7 +47,7 @@ def can_be_played(game: ShogiGame, line: Sequence[int]) -> bool:
 
 
 def whole_mate(game: ShogiGame, line: Sequence[int], plies: int, solver: MateSearch) -> tuple[int, ...]:
-    """Extend a line to the mate, in at most `plies` plies in all. Return an empty line if no mate is found."""
+    """Extend a line to the mate, with at most `plies` plies in total. Return an empty line if no mate is found."""
     game, left = game.copy(), plies - len(line)
     for move in line:
         if game.is_over:
@@ -67,7 +67,7 @@ def whole_mate(game: ShogiGame, line: Sequence[int], plies: int, solver: MateSea
 
 
 class MateSearch(SearchThreads):
-    """Looks for a mate by the side to move. One thread calls the methods, any thread `interrupt` and `answer`."""
+    """Searches for a mate by the side to move. `interrupt` and `answer` are thread-safe."""
 
     description = thread_name = "mate-search"
 
@@ -81,14 +81,14 @@ class MateSearch(SearchThreads):
 
     @property
     def answer(self) -> MateAnswer:
-        """The result so far. A shorter mate may still replace a mate."""
+        """The result so far. If it is a mate, a shorter mate may still replace it."""
         return self._answer
 
     def start(self, position: np.void, *, max_ply: int, nodes: int, moves: Collection[int] | None = None) -> None:
         """Start to search a copy of a position (POSITION_DTYPE) for a mate of at most `max_ply` plies.
 
-        `nodes` limits the positions for the first mate; shortening it may take as many again. `moves` are the allowed
-        first moves (None: all); a refutation then applies to these moves only.
+        `nodes` limits the positions for the first mate. Shortening it may take as many again. `moves` are the allowed
+        first moves (None: all); a refutation then concerns these moves only.
         """
         self._reset()
         self._finished.clear()
@@ -103,7 +103,7 @@ class MateSearch(SearchThreads):
         self.nodes = 0
 
     def interrupt(self) -> None:
-        """Ask the search to end, without waiting."""
+        """Ask the search to end; do not wait for that."""
         self._request_end()
 
     def _request_end(self) -> None:
@@ -141,9 +141,9 @@ class MateSearch(SearchThreads):
 
 
 def mate_in(move: MoveReport) -> int | None:
-    """Return the plies to a move's proven mate, negative if the mover is mated, or None without proof.
+    """Return the plies to a move's proven mate, negative if the mover is mated, or None without a proof.
 
-    A proof by the mate search at a leaf has no known length: it counts as one ply.
+    A proof by the mate search at a leaf has no known length. It counts as one ply.
     """
     if move.mate is not None or move.proven == 0:
         return move.mate
@@ -153,9 +153,9 @@ def mate_in(move: MoveReport) -> int | None:
 
 
 class MateAdviser(Adviser):
-    """The mates of one position: a search for one beside the search, and the ends of lines that lead to one.
+    """Finds mates in one position: by a mate search beside the search, and by extending lines that lead to a mate.
 
-    Its answers hold until the next position, which uses the same mate searches.
+    Its answers are valid until the next position, which uses the same mate searches.
     """
 
     def __init__(
@@ -170,11 +170,11 @@ class MateAdviser(Adviser):
         """Prepare for a position.
 
         Args:
-            search: the search beside the search.
-            rest: finds the ends of lines.
+            search: the mate search that runs beside the search.
+            rest: the mate search that finds the ends of lines.
             root: the position.
             moves: the allowed first moves; None: all.
-            plies: length of mates that the search beside it looks for; 0: none.
+            plies: maximum plies of mates for `search`; 0: do not use it.
             nodes: see `MateSearch.start`.
         """
         self._search, self._rest, self._root = search, rest, root
@@ -193,7 +193,7 @@ class MateAdviser(Adviser):
 
     @property
     def line(self) -> tuple[int, ...]:
-        """The mate found so far. A mate that the game would end before is ignored."""
+        """The mate found so far. A mate is ignored if a repetition or the move limit would end the game before."""
         with self._lock:
             line = self._search.answer.moves if self._plies else ()
             if line != self._checked:
@@ -206,7 +206,7 @@ class MateAdviser(Adviser):
         return not self._search.is_running and bool(self.line)
 
     def annotate(self, report: SearchReport) -> SearchReport:
-        """Return a report with mate lengths and whole mates; the mate search's line comes first."""
+        """Return a report with the lengths and all moves of mates. The mate search's line comes first."""
         with self._lock:
             moves, line = [self._with_mate(move) for move in report.moves], self.line
         if line:
@@ -215,7 +215,7 @@ class MateAdviser(Adviser):
         return replace(report, moves=tuple(moves))
 
     def _with_mate(self, move: MoveReport) -> MoveReport:
-        """Return a report with the mate's length, and with all its moves if a search finds the missing ones."""
+        """Return a move's report with the length of its mate, and with all moves if a search finds the missing ones."""
         mate = mate_in(move)
         if mate is None or mate == 0 or move.bound or len(move.pv) >= abs(mate):
             return replace(move, mate=mate)

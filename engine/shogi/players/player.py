@@ -47,7 +47,7 @@ MATE_NODES = 10**9  # positions of `go mate`; its time ends it long before
 
 
 class BookLoadingError(LoadingError):
-    """A book that cannot be used. The player can be loaded without it."""
+    """A book cannot be used. The player can be loaded without it."""
 
 
 class ShogiPlayer(Player[ShogiGame]):
@@ -66,7 +66,7 @@ class ShogiPlayer(Player[ShogiGame]):
 
     @property
     def description(self) -> str:
-        """Name of the evaluation, the search and the number of its threads."""
+        """Name of the evaluation and the search, and number of its threads."""
         count = self._search.settings.workers
         return f"{super().description}, {self._search.title}, {count} {'thread' if count == 1 else 'threads'}"
 
@@ -102,7 +102,7 @@ class ShogiPlayer(Player[ShogiGame]):
         return decision
 
     def _note_delay(self, request: Request[ShogiGame]) -> None:
-        """Compare the clock with that of the last move of the same game. Without main time nothing can be measured."""
+        """Measure how much time the clock has lost since the last move of the same game. This needs main time."""
         if self._answered is None or request.clock is None or request.clock.main <= 0:
             return
         game, clock, used = self._answered
@@ -114,7 +114,7 @@ class ShogiPlayer(Player[ShogiGame]):
                 log.warning("moves lose %.2f s on the way to the clock: reserved from now on", self._reported)
 
     def find_mate(self, request: Request[ShogiGame]) -> MateAnswer | None:
-        """Search for a mate until it is found or refuted, the time is over, or the request is stopped."""
+        """Search until a mate is found or refuted, the time is over, or the request is stopped. Return the answer."""
         seconds = request.limits.seconds
         end = math.inf if seconds is None else request.start + seconds
         self._mate.start(request.game.position, max_ply=MAX_PLY, nodes=MATE_NODES, moves=request.allow)
@@ -184,7 +184,7 @@ class ShogiPlayer(Player[ShogiGame]):
     # -- the position ----------------------------------------------------------------------------------------------
 
     def _root(self, request: Request[ShogiGame]) -> ShogiGame:
-        """Return the position with the options' rules. Rules that differ from the last position's clear the tree."""
+        """Return the request's position with the options' rules. If the rules have changed, the tree is cleared."""
         game, options = request.game.copy(), request.options or self.options
         draw = options.draw_value_black if game.side_to_move == BLACK else 1.0 - options.draw_value_white
         game.position["all_moves"] = options.all_legal_moves
@@ -237,7 +237,7 @@ class ShogiPlayer(Player[ShogiGame]):
         return decision
 
     def _from_book(self, options: Options, root: ShogiGame, allowed: list[int]) -> Decision | None:
-        """Return a move of the book, or None. A broken book is closed."""
+        """Return a move from the book, or None. A broken book is closed."""
         if self._book is None or not options.own_book or not options.book_moves:
             return None
         try:
@@ -302,7 +302,7 @@ class ShogiPlayer(Player[ShogiGame]):
         return time_left(clock, options.lag, options.byoyomi_margin, self._lateness.reserve, self._excess(options))
 
     def _excess(self, options: Options) -> float:
-        """Return the part of the measured delay that the options do not reserve."""
+        """Return the part of the clock's measured delay that exceeds the reserve in the options."""
         return max(0.0, self._delay.expected - options.lag)
 
     def _priors(self, turn: Turn[ShogiGame]) -> dict[int, float]:
@@ -318,13 +318,13 @@ class ShogiPlayer(Player[ShogiGame]):
 
 
 def _allowed(request: Request[ShogiGame], moves: list[int]) -> list[int]:
-    """Return the searched `moves` that may be chosen; all of them if the request excludes every one."""
+    """Return the searched `moves` that the request allows, or all of them if it allows none."""
     allow = moves if request.allow is None else request.allow
     return [move for move in moves if move in allow and move not in request.avoid] or moves
 
 
 def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchReport:
-    """Return our side's report from a report on the opponent's position, restricted to the expected move."""
+    """Convert a report on the opponent's position to our side's report after the expected move."""
     found = next((move for move in report.moves if move.move == expected), MoveReport(expected))
     # Values change sides with the point of view.
     winrate, pv = 1.0 - found.winrate, found.pv[1:]
@@ -346,7 +346,7 @@ MAX_RESERVE = 0.2  # largest share of a byo-yomi for the reserves, so that perio
 
 
 def moves_left(ply: int) -> float:
-    """Estimate the own moves that a game still has. Most of the time is spent before the endgame."""
+    """Return the estimated number of own moves left for the clock. Most of the time is spent before the endgame."""
     return max(18.0, 44.0 - 0.5 * ply)
 
 
@@ -361,7 +361,7 @@ def find_budget(
         lag: seconds between the end of the search and the moment when the interface stops the clock.
         margin: a further reserve in byo-yomi, in seconds.
         lateness: recent delay of this process, in seconds.
-        excess: measured lag of the clock beyond `lag`, in seconds.
+        excess: measured delay of the clock beyond `lag`, in seconds.
     """
     left, increment = clock.main, clock.settings.increment
     moves = moves_left(ply)
@@ -382,7 +382,7 @@ def find_budget(
 
 
 def time_left(clock: Clock, lag: float, margin: float, lateness: float, excess: float = 0.0) -> float:
-    """Return the seconds in which a move arrives in time; arguments as for find_budget."""
+    """Return the seconds in which a move arrives in time. The arguments are those of `find_budget`."""
     left, settings = clock.main, clock.settings
     if settings.system is TimeSystem.BYOYOMI:
         period = settings.period

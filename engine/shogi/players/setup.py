@@ -1,4 +1,4 @@
-"""From the options to an evaluation queue, search settings and a book; positions for benchmarks."""
+"""Sets up a shogi player from options: evaluation queue, search settings, book. Also the positions for benchmarks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FACTORY = EvaluatorFactory(
 
 
 def make_queue(options: Options) -> EvaluationQueue:
-    """Return the evaluation queue for the options. Raises NetworkError or EvaluatorError, as for EvaluatorFactory."""
+    """Return the evaluation queue for the options. Raises NetworkError or EvaluatorError; see EvaluatorFactory."""
 
     def finish(network: FileEvaluator, device: Device) -> Evaluator:
         if isinstance(network.format, Nnue):
@@ -57,7 +57,7 @@ def make_queue(options: Options) -> EvaluationQueue:
 
 
 def named_search(name: str, evaluator: Evaluator) -> Callable[..., PositionSearch] | None:
-    """Return the class of the option `search_engine`, or None for a tree. Raises EvaluatorError without NNUE."""
+    """Return the search class of the option `search_engine`, or None for a tree. Raises EvaluatorError without NNUE."""
     if is_in_file(name):
         own: Callable[..., PositionSearch] = find_function(name)
         return own
@@ -74,7 +74,7 @@ def spec_for(evaluator: Evaluator) -> GameSpec:
 
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
-    """Return the search settings; unset options get values for this machine.
+    """Return the search settings. Unset options get values for this machine.
 
     As in dlshogi, unvisited moves get the mean value below their parent, and the spread of values does not influence
     exploration. Scores and ownership do not exist.
@@ -97,7 +97,7 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
 
 
 def policy_search(options: Options) -> PositionSearch:
-    """Return a tree search for the policy beside an alpha-beta search. Errors: see `make_queue`."""
+    """Return a tree search whose policy is used beside an alpha-beta search. Errors: see `make_queue`."""
     own = {"net": None, "memory": TABLE["memory"].low, "cache_size": 0, "workers": 1, "search_engine": "tree"}
     options = options.with_values(own)
     options = options.with_values(network_defaults(options))
@@ -115,9 +115,9 @@ def make_book(options: Options) -> Book | None:
 
 
 def network_defaults(options: Options, net: str | None = None) -> dict[str, Value]:
-    """Return the values of `MODEL.onnx.ini` for options at their defaults. Raises NetworkError or OptionError.
+    """Return the values that the network's file `MODEL.onnx.ini` sets, for options that have their defaults.
 
-    `net`: the network's file; None: that of a tree search.
+    `net` is the network's file; None: the network of a tree search. Raises NetworkError or OptionError.
     """
     net = net or network_file(options, "shogi")
     found: dict[str, Value] = {}
@@ -134,13 +134,13 @@ def network_defaults(options: Options, net: str | None = None) -> dict[str, Valu
 
 
 class NetworkDefaults:
-    """Applies the values of the network's .ini file to options whose network may change."""
+    """Applies the values in a network's .ini file to options. The options may change their network later."""
 
     def __init__(self) -> None:
         self.values: dict[str, Value] = {}
 
     def apply(self, options: Options, net: str | None) -> None:
-        """Reset the values of the last network, then set those of the current network; see `network_defaults`."""
+        """Reset the values of the last network, then set the values of the current one; see `network_defaults`."""
         for name, value in self.values.items():
             # A value that the user has set since then stays.
             if options.get(name) == value:
@@ -195,7 +195,7 @@ def benchmark_positions(options: Options) -> BenchmarkPositions:
 
 
 def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> BenchmarkPositions:
-    """Return the benchmark's positions; without a spec dlshogi's usual one. `mate_depth` is in plies."""
+    """Return the positions of benchmarks. Without a spec it is that of dlshogi's networks. `mate_depth` is in plies."""
     spec = spec or shogi_spec()
     games = shogi_positions()
     for game in games:

@@ -62,7 +62,7 @@ SCORE = re.compile(r"\*\*\s*(-?[0-9]{1,9})(?:\s+(.*))?$")
 
 
 def looks_like_csa(lines: list[str]) -> bool:
-    """Whether the lines of a text (without empty lines) are CSA's."""
+    """Return whether the lines of a text, without empty lines, are CSA."""
     return any(BEGINNING.fullmatch(line.rstrip()) for line in lines)
 
 
@@ -121,14 +121,14 @@ class _Reader:
         return self.placement is None and not self.has_board
 
     def ends_by_foul(self) -> bool:
-        """End the game with a foul of the side to move, unless moves or another ending follow its impossible move."""
+        """End the game by a foul of the side to move, unless moves or another ending follow its impossible move."""
         if self._is_foul() is False:
             return False
         self.record.ending = illegal_action(self.at.side)
         return True
 
     def _is_foul(self) -> bool | None:
-        """Whether the game ends by a foul of the side to move here; None if only comments follow."""
+        """Return whether the game ends here by a foul of the side to move; None if only comments follow."""
         for index in range(self.index + 1, len(self.statements)):
             _, statement = self.statements[index]
             if statement == "/":
@@ -152,7 +152,7 @@ class _Reader:
             self.texts.add(record.moves[-1], "comment", text.removeprefix("*"))
 
     def _evaluation(self, text: str) -> bool:
-        """Read a comment that is the evaluation of the last move. A later evaluation replaces an earlier one."""
+        """Read a comment if it is the evaluation of the last move. A later evaluation replaces an earlier one."""
         last, by_black = self.record.moves[-1], self.at.side == WHITE
         score = SCORE.match(text)
         # Other programs write their evaluations into CSA as they do into KIF.
@@ -291,7 +291,7 @@ class _Reader:
         return True
 
     def _other_side(self) -> Placement:
-        """Return the initial position with the other side to move, which makes the first move, and add a note."""
+        """Return the initial position with the other side to move, which makes the first move. Add a note."""
         turned = replace(self.at, side=opponent(self.at.side))
         sign = CSA_SIGNS[turned.side]
         checked(turned, f"the position, whose first move is {sign}")
@@ -336,7 +336,7 @@ def _pairs(text: str) -> list[tuple[int, str]]:
 def read_csa(text: str, *, cut: bool = False) -> list[GameRecord]:
     """Read the games of CSA text, separated by lines `/`. Unknown lines become notes.
 
-    A last move that is illegal is left out, with a note. `cut` cuts a game before another impossible move, with a note.
+    An illegal last move is left out, with a note. With `cut` a game ends before any impossible move, with a note.
     Otherwise, or for an impossible position, RecordError names the line.
     """
     statements = list(_statements(text))
@@ -389,7 +389,7 @@ def _finished(reader: _Reader) -> GameRecord:
 
 
 def format_position(placement: Placement) -> list[str]:
-    """Return the lines of a position; the last line is the side to move."""
+    """Return a position as lines. The last line contains the side to move."""
     if placement.board == START.board and not any(map(any, placement.hands)):
         return ["PI", CSA_SIGNS[placement.side]]
     lines = []

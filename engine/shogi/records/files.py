@@ -50,9 +50,9 @@ INVALID = re.compile("[\0\uf8f0-\uf8f3]")  # NUL, and Python's characters for by
 
 
 def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
-    """Read CSA, KIF, KI2, JKF or USI; the content decides. Raises RecordError for other texts.
+    """Read CSA, KIF, KI2, JKF or USI, depending on the content. Raises RecordError for other texts.
 
-    `cut` cuts games before a move that the rules forbid, and adds a note. `decode` turns bytes into text.
+    `cut` ends games before a move that the rules forbid, with a note. `decode` converts bytes to text.
     """
     text, notes = (data, []) if isinstance(data, str) else decode(data)
     lines = [line for line in lines_of(text) if line.strip()]
@@ -81,7 +81,8 @@ def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
 
 
 def decode(data: bytes) -> tuple[str, list[Note]]:
-    """Return a record's text, and notes about broken bytes, which become U+FFFD. Raises RecordError if it is not text.
+    """Return the text of a record, and notes about broken bytes, which become U+FFFD. Raises RecordError if it is not
+    text.
 
     A byte order mark decides the encoding. Without one it is UTF-8 if the bytes are valid, otherwise Shift JIS or
     EUC-JP, whichever gives fewer unlikely characters.
@@ -122,7 +123,7 @@ def _penalty(text: str) -> int:
 
 
 def load_records(path: str | Path, *, cut: bool = False) -> list[GameRecord]:
-    """Read the games of a file, as `read_records` does. Raises RecordError, also if the file cannot be read."""
+    """Read the games of a file; see `read_records`. Raises RecordError, also if the file cannot be read."""
     try:
         return read_records(read_record_bytes(path), cut=cut)
     except OSError as error:
@@ -132,7 +133,7 @@ def load_records(path: str | Path, *, cut: bool = False) -> list[GameRecord]:
 
 
 def to_bytes(records: Iterable[GameRecord], suffix: str) -> bytes:
-    """Return the content of a file with this suffix. A `.kif` is Shift JIS, other text UTF-8.
+    """Return games as the content of a file with this suffix. A `.kif` is Shift JIS, other text UTF-8.
 
     Raises RecordError for an unknown suffix, several games for KIF, or a name that Shift JIS cannot write.
     """
@@ -162,7 +163,7 @@ def to_bytes(records: Iterable[GameRecord], suffix: str) -> bytes:
 
 
 def save_records(path: str | Path, records: Iterable[GameRecord]) -> None:
-    """Write games in the form of the suffix. Raises RecordError, also if the file cannot be written."""
+    """Write games in the format of the suffix. Raises RecordError, also if the file cannot be written."""
     path = Path(path)
     # An error in a record must not leave an empty file.
     data = to_bytes(records, path.suffix)
@@ -191,10 +192,10 @@ MAX_DEPTH = 100  # of forks within forks
 
 
 def read_jkf(text: str, *, cut: bool = False) -> GameRecord:
-    """Read a game from JSON. Raises RecordError; `cut` as for `read_csa`."""
+    """Read a game from JSON. Raises RecordError. For `cut` see `read_csa`."""
     try:
         whole = json.dumps(json.loads(text), ensure_ascii=False)
-        # halves of characters, which JSON can escape and nothing can write, become U+FFFD
+        # Lone surrogates, which JSON can escape but UTF-8 cannot encode, become U+FFFD.
         data = json.loads(whole.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
     except RecursionError:
         raise RecordError("no JSON: nested too deep, expected a record in JKF") from None
@@ -299,7 +300,7 @@ def _read_line(
 
 
 def _move_of(data: Any, placement: Placement, previous: int | None) -> int:
-    """Return a move. A record made from KI2 contains no source square."""
+    """Return the move of an entry. Records that were made from KI2 contain no source square."""
     piece, promote = _type_of(_get(data, "piece", None)), _get(data, "promote", None)
     to, source = _get(data, "to", None), _get(data, "from", None)
     # JKF leaves `to` out for 同.

@@ -1,4 +1,4 @@
-"""Positions and evaluations in the Japanese forms of records: KIF, KI2, BOD and JKF."""
+"""Positions and evaluations in the Japanese records KIF, KI2, BOD and JKF."""
 
 import re
 import unicodedata
@@ -59,7 +59,7 @@ EMPTY = "・．.　 *＊"
 
 
 def set_header(record: GameRecord, texts: Texts, key: str, value: str) -> None:
-    """Store a header: a side's name, or a value under CSA's name for the key."""
+    """Store a header: the name of a side, or a value under CSA's name for the key."""
     if NAMES.get(key) == BLACK:
         record.black = value
     elif NAMES.get(key) == WHITE:
@@ -99,12 +99,12 @@ def parse_hand(text: str) -> tuple[int, ...]:
 
 
 def _number(text: str | None) -> int | None:
-    """Return a Japanese or decimal number from 1 to 19; 1 for an empty text, None for another text."""
+    """Return a Japanese or decimal number from 1 to 19. An empty text is 1, another text None."""
     return next((n for n in range(1, 20) if text in (japanese_number(n), str(n))), None) if text else 1
 
 
 def parse_board(rows: list[str]) -> tuple[int, ...]:
-    """Read a diagram's ranks: nine lines such as `| ・v玉 歩|一`. Raises RecordError."""
+    """Read the ranks of a diagram: nine lines such as `| ・v玉 歩|一`. Raises RecordError."""
     if len(rows) != 9:
         raise RecordError(tr("a diagram of {n} ranks: expected 9", n=len(rows)))
     board = [0] * 81
@@ -131,18 +131,18 @@ def _squares(row: str) -> list[tuple[str, str]]:
 
 
 def sides_of(initial: Placement) -> dict[int, str]:
-    """Return Japanese names of the sides: 下手 and 上手 in handicap games, otherwise 先手 and 後手."""
+    """Return the Japanese names of the sides: 下手 and 上手 in handicap games, otherwise 先手 and 後手."""
     return {BLACK: "下手", WHITE: "上手"} if _handicap_of(initial) else {BLACK: "先手", WHITE: "後手"}
 
 
 def _handicap_of(placement: Placement) -> str:
-    """Return the name of a handicap position, or an empty text."""
+    """Return the name of a handicap position; empty if it has none."""
     bare = format_sfen(placement, number=False)
     return next((name for name, board in HANDICAPS.items() if bare == f"{board} w -"), "")
 
 
 def format_position(placement: Placement) -> list[str]:
-    """Return a position's header lines: a handicap that all programs know, or a diagram."""
+    """Return the header lines of a position: a handicap that all programs know, or a diagram."""
     if placement.number == 1 and placement == START:
         return [f"手合割：{EVEN}"]
     name = _handicap_of(placement)
@@ -176,7 +176,7 @@ MAX_SCORE = 10**6  # greater scores are comments
 
 
 def read_comment(record: GameRecord, texts: Texts, text: str, *, by_black: bool, is_over: bool = False) -> None:
-    """Add a comment line before the first move, to the last move (which Black played or not), or at the end."""
+    """Store a comment line: before the first move, at the last move (Black's if `by_black`), or after the end."""
     if not record.moves:
         texts.add(record, "comment", text)
     elif record.ending or is_over:
@@ -186,7 +186,7 @@ def read_comment(record: GameRecord, texts: Texts, text: str, *, by_black: bool,
 
 
 def read_evaluation(move: RecordedMove, texts: Texts, text: str, *, by_black: bool) -> bool:
-    """Read a comment line after `move` into it. Return whether the line is an evaluation."""
+    """If a comment line after `move` is an evaluation, store it in the move. Return whether it is one."""
     text = text.rstrip()
     if move.score is not None:
         match = LINE.fullmatch(text)
@@ -206,14 +206,14 @@ def read_evaluation(move: RecordedMove, texts: Texts, text: str, *, by_black: bo
 
 
 def is_read(move: RecordedMove, text: str) -> bool:
-    """Whether a comment line of `move` would be read as a part of its evaluation."""
+    """Return whether a comment line of `move` would be read as part of an evaluation."""
     if move.score is None:
         return _evaluation_of(text.rstrip()) is not None
     return not move.pv and LINE.fullmatch(text.rstrip()) is not None
 
 
 def _evaluation_of(text: str) -> tuple[int, dict[str, str | None]] | None:
-    """Return an evaluation in centipawns for Black and the named parts of its text, or None for another text."""
+    """Return an evaluation (centipawns for Black) and the named parts of its text; None for other texts."""
     match = next(filter(None, (form.fullmatch(text) for form in (MATE, LABELLED, BRACKETED, FLOODGATE))), None)
     if match is None:
         return None
@@ -228,7 +228,7 @@ def _evaluation_of(text: str) -> tuple[int, dict[str, str | None]] | None:
 
 
 def format_evaluation(recorded: RecordedMove, before: Placement) -> str:
-    """Return the evaluation of a move as a KIF comment with its first star; the move has a score."""
+    """Return the evaluation of a move, which must have a score, as a KIF comment with its first star."""
     # In ShogiGUI's form, because both ShogiGUI and ShogiHome draw its scores.
     assert recorded.score is not None
     score = recorded.score if before.side == BLACK else -recorded.score
@@ -244,7 +244,7 @@ def format_evaluation(recorded: RecordedMove, before: Placement) -> str:
 
 
 def japanese_pv(recorded: RecordedMove, before: Placement) -> str:
-    """Return the line expected after a move in KIF; unchanged if it cannot be read."""
+    """Return the line expected after a move in KIF. A line that cannot be read stays unchanged."""
     moves = _moves_of(recorded, before)
     if moves is None:
         return one_line(recorded.pv)
@@ -257,7 +257,7 @@ def csa_pv(recorded: RecordedMove, before: Placement) -> str:
 
 
 def _moves_of(recorded: RecordedMove, before: Placement) -> list[int] | None:
-    """Return the line expected after a move (whose text may begin with the move), or None if it cannot be read."""
+    """Return the line expected after a move, or None if it cannot be read. Its text may begin with the move itself."""
     text, target = recorded.pv, target_of(recorded.move)
     # Most programs write the line after the move; some repeat the move first.
     moves = parse_line(text, before.after(recorded.move), target)

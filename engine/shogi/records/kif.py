@@ -1,4 +1,4 @@
-"""Records in KIF and KI2, the forms of Japanese shogi programs, and diagrams (BOD)."""
+"""Reads and writes records in KIF and KI2, the forms of Japanese shogi programs, and diagrams (BOD)."""
 
 import itertools
 import re
@@ -94,7 +94,7 @@ USUAL_RESULT = re.compile(
 
 
 def _numbered_move(line: str) -> re.Match[str] | None:
-    """Return number, move and time of a line, or None."""
+    """Return a match with number, move and time of a line, or None."""
     # The expression takes quadratic time, and no line with a move is long.
     if len(line) > MAX_MOVE_LINE or FRAME.fullmatch(line):
         return None
@@ -106,13 +106,13 @@ def _numbered_move(line: str) -> re.Match[str] | None:
 
 
 def _unmarked_moves(line: str) -> list[str]:
-    """Return the moves of a line of KI2 without marks, such as `７六歩　３四歩`; empty for other lines."""
+    """Return the moves in a line of KI2 without marks, such as `７六歩　３四歩`; empty for other lines."""
     words = re.sub(r"同\s+", "同", line).split() if line[:1] in "同123456789１２３４５６７８９" else []
     return words if all(map(JAPANESE_MOVE.fullmatch, words)) else []
 
 
 def looks_like_kif(lines: list[str]) -> bool:
-    """Whether the lines of a text (without empty lines) are KIF, KI2 or BOD."""
+    """Return whether the lines of a text, without empty lines, are KIF, KI2 or BOD."""
     return any(
         line.startswith(("#KIF", "手数----", "手合割", "開始日時"))
         or ((header := HEADER.fullmatch(line)) and (header[1] in NAMES or POSITION_HEADER.fullmatch(header[1])))
@@ -201,7 +201,7 @@ class _Reader:
             self.note(f"the header '{key[:40]}' is unknown and kept as it is")
 
     def begin(self) -> Placement:
-        """Return the position of the next move. The first call sets up the initial position."""
+        """Return the position before the next move. The first call sets up the initial position."""
         if self.placement is None:
             named = japanese.parse_handicap(self.handicap)
             if self.rows:
@@ -238,7 +238,7 @@ class _Reader:
         self.unknown = None
 
     def leave_out(self, error: RecordError, *, cut: bool) -> bool:
-        """Skip the rest of a broken variation, or of a game that is cut. Return False if neither applies."""
+        """Skip the rest of a broken variation, or of a game that is cut. Return False if it is neither."""
         if self.is_variation:
             self.note(f"{error}; the rest of the variation is left out")
         elif cut and isinstance(error, ImpossibleMoveError):
@@ -280,7 +280,7 @@ class _Reader:
         self.note(f"the ending '{word[:40]}' is unknown and left out")
 
     def _ki2_line(self, texts: list[str]) -> None:
-        """Read moves. The last one may be an ending (△投了)."""
+        """Read moves. The last text may be an ending (△投了)."""
         for text, following in itertools.pairwise([*texts, ""]):
             if text[1:] in PASSES:
                 self._pass(text[1:])
@@ -294,11 +294,11 @@ class _Reader:
                 self._move(text, following=following)
 
     def _following(self) -> Iterator[str]:
-        """Yield the lines after the current one. A copy of them would take time for each."""
+        """Yield the lines after the current one. Copying them for each line would take too long."""
         return (self.lines[number] for number in range(self.number, len(self.lines)))
 
     def _next_number(self) -> int | None:
-        """Return the number of the line's next move; 0 in KI2, None if there is no move."""
+        """Return the number of the next move in the file; 0 in KI2, None if no move follows."""
         for line in self._following():
             if line.startswith("変化") or RESULT.match(line):
                 break
@@ -309,7 +309,7 @@ class _Reader:
         return None
 
     def _move(self, text: str, seconds: float | None = None, *, following: str = "") -> None:
-        """Read a move. If an impossible move ends the game, leave it out: its side has lost.
+        """Read a move. An impossible move that ends the game is left out: its side has lost.
 
         `following` is the text after the move on its line.
         """
@@ -335,7 +335,7 @@ class _Reader:
             self.path.append((placement, move))
 
     def _is_foul(self, mover: int, following: str) -> bool | None:
-        """Whether the game (not a variation) ends by a foul of `mover` here; None if only comments follow.
+        """Return whether the game (not a variation) ends here by a foul of `mover`; None if only comments follow.
 
         `following` is the text after the move on its line.
         """
@@ -358,7 +358,7 @@ class _Reader:
             self.record.ending_seconds = seconds
 
     def _result(self, text: str) -> None:
-        """Read the line まで..., which decides only if the moves have no ending."""
+        """Read the line まで..., which decides the result only if the moves have no ending."""
         self.is_over = True
         mover = self.begin().side
         if self.record.ending or text == self.unknown:
@@ -407,8 +407,8 @@ class _Reader:
 def read_kif(text: str, *, cut: bool = False) -> GameRecord:
     """Read the game of KIF or KI2 text, or the position of a diagram. Unknown lines become notes.
 
-    A variation is read up to its first fault. `cut` cuts the game before an impossible move, with a note. Otherwise, or
-    for an impossible position, RecordError names the line.
+    A variation is read up to its first fault. With `cut` the game ends before an impossible move, with a note.
+    Otherwise, or for an impossible position, RecordError names the line.
     """
     reader = _Reader([line.strip() for line in lines_of(text)])
     for line in reader.lines:
@@ -443,7 +443,7 @@ def _headers(record: GameRecord) -> list[str]:
 def format_kif_record(record: GameRecord, encoding: str) -> str:
     """Return a game as KIF text, with times, variations, and evaluations as comments.
 
-    `encoding` is the encoding's name in the first line.
+    The first line names `encoding`.
     """
     lines = [f"#KIF version=2.0 encoding={encoding}", *_headers(record)]
     lines += ["手数----指手---------消費時間--", *_comments(record.comment)]

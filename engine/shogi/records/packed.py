@@ -62,7 +62,8 @@ def pack(placement: Placement) -> bytes:
 def pack_bits(
     placement: Placement, form: str, board_code: Callable[[int, str, str], str], hand_codes: Mapping[int, str]
 ) -> bytes:
-    """Return side, kings' squares, other squares and hands as 32 bytes. Raises RecordError without all 40 pieces.
+    """Return a position as 32 bytes: side, kings' squares, other squares, hands. Raises RecordError without all 40
+    pieces.
 
     `board_code` returns the bits of a piece on the board from its kind, promotion bit (empty for gold) and color bit.
     `hand_codes` are the bits of a piece in hand before its color bit. `form` names the format in errors.
@@ -92,12 +93,12 @@ def pack_bits(
 
 
 def unpack(data: bytes) -> Placement:
-    """Read a position of 32 bytes, which contain no move number. Raises RecordError if it is impossible."""
+    """Read a position from 32 bytes, which contain no move number. Raises RecordError if it is impossible."""
     return checked(unpack_bits(data))
 
 
 def unpack_bits(data: bytes, *, is_psv: bool = False) -> Placement:
-    """Read a packed board, possible or not, as hcpe or psv pack it. Raises RecordError."""
+    """Read a board packed as in hcpe or psv, even if it is impossible. Raises RecordError."""
     from yomi.native.datasets.packed import HCP, PSV, unpack_board  # imports numba, which most records do not need
 
     board, hands = np.zeros(81, np.uint8), np.zeros((2, 7), np.uint8)
@@ -109,7 +110,7 @@ def unpack_bits(data: bytes, *, is_psv: bool = False) -> Placement:
 
 
 def pack_game(rows: Iterable[tuple[bytes, int, int]], winner: int, mark: int = 0) -> bytes:
-    """Return (packed board, centipawns for the side to move, move) of a finished game as hcpe."""
+    """Return the rows of a finished game as hcpe. A row is (packed board, centipawns for the side to move, move)."""
     found = [
         (np.frombuffer(hcp, np.uint8), min(max(score, -MAX_SCORE), MAX_SCORE), move, RESULTS[winner], mark)
         for hcp, score, move in rows
@@ -118,7 +119,7 @@ def pack_game(rows: Iterable[tuple[bytes, int, int]], winner: int, mark: int = 0
 
 
 def write_hcpe(records: Iterable[GameRecord]) -> bytes:
-    """Return the positions of finished games that have an evaluation. Raises RecordError for handicap games."""
+    """Return the evaluated positions of finished games as hcpe. Raises RecordError for handicap games."""
     parts = []
     for record in records:
         pack(record.initial)
@@ -133,7 +134,7 @@ def write_hcpe(records: Iterable[GameRecord]) -> bytes:
 
 
 def read_hcpe(data: bytes) -> list[TrainingPosition]:
-    """Read an hcpe file. Raises RecordError for incomplete records and impossible positions, moves or results."""
+    """Read an hcpe file. Raises RecordError for incomplete records, or impossible positions, moves or results."""
     if len(data) % HCPE_DTYPE.itemsize:
         raise RecordError(f"{len(data)} bytes: expected whole records of {HCPE_DTYPE.itemsize} bytes (hcpe)")
     found = []
@@ -153,7 +154,7 @@ def read_hcpe(data: bytes) -> list[TrainingPosition]:
 
 
 def read_hcpe_games(data: bytes) -> list[GameRecord]:
-    """Return the games of an hcpe file: consecutive rows in which each move leads to the next position.
+    """Return the games of an hcpe file. Consecutive rows belong to one game if each move leads to the next position.
 
     hcpe contains no endings except the winner: wins count as resignations. Raises RecordError as `read_hcpe` does.
     """
@@ -183,7 +184,7 @@ ENDING_BITS = {"SENNICHITE": 4, "KACHI": 8, "MAX_MOVES": 16}  # bits of the resu
 
 
 def write_hcpe3(records: Iterable[GameRecord]) -> bytes:
-    """Return the games with a known result. Raises RecordError for handicap games."""
+    """Return the games with a known result as hcpe3. Raises RecordError for handicap games."""
     return b"".join(_format(record) for record in records if record.winner is not None)
 
 
@@ -221,7 +222,7 @@ def read_hcpe3(data: bytes) -> list[GameRecord]:
 
 
 def _read(data: bytes, offset: int) -> tuple[GameRecord, int]:
-    """Return the game at an offset, and the offset after it."""
+    """Return the game that begins at an offset, and the offset after it."""
     head = _take(data, offset, HCPE3_DTYPE, 1)[0]
     offset += HCPE3_DTYPE.itemsize
     record = GameRecord(unpack(head["hcp"].tobytes()))

@@ -1,4 +1,5 @@
-"""Game records, and their form as lines of USI. Files of every form: `yomi.engine.shogi.records.files`.
+"""Game records, and how they are read and written as lines of USI. For other forms see
+`yomi.engine.shogi.records.files`.
 
 Readers check every move by the plain rules of `yomi.engine.shogi.placement`. An error names the line of an impossible
 move. A line that a reader does not understand becomes a note, and the moves are kept. cshogi is not used, because its
@@ -66,14 +67,14 @@ MAX_NOTES = 50  # further faults get one last note
 
 
 class RecordError(LineError, ValueError):
-    """A record that cannot be read or written. The message is one line without control characters."""
+    """A record cannot be read or written. The message is one line without control characters."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
 
 class ImpossibleMoveError(RecordError):
-    """A move that the position does not allow."""
+    """A recorded move is impossible in its position."""
 
 
 @dataclass(slots=True)
@@ -121,7 +122,7 @@ class GameRecord:
             self.notes.append(Note("there are more faults, which are not listed", line))
 
     def can_continue(self, move: str, line: int) -> bool:
-        """Whether a further move can follow, perhaps after an interruption; adds a note otherwise."""
+        """Return whether a further move can follow, perhaps after an interruption. Otherwise add a note."""
         if self.ending in INTERRUPTED:
             self.add_note("the game continues after its interruption", line)
             self.ending, self.ending_seconds = "", None
@@ -130,7 +131,7 @@ class GameRecord:
         return not self.ending
 
     def placements(self) -> list[Placement]:
-        """Return the position before each move, and the last position."""
+        """Return the positions before each move, and the last position."""
         found = [self.initial]
         for recorded in self.moves:
             found.append(found[-1].after(recorded.move))
@@ -139,7 +140,7 @@ class GameRecord:
     def add(self, placement: Placement, move: int, name: str = "") -> Placement:
         """Append a move played in `placement`, the record's last position, and return the position after it.
 
-        Raises ImpossibleMoveError, which calls the move `name` (default: its number and USI).
+        Raises ImpossibleMoveError. Its message calls the move `name`, by default its number and USI.
         """
         why = placement.why_not(move)
         if why:
@@ -175,7 +176,7 @@ class GameRecord:
 
 
 def checked(placement: Placement, name: str = "the position") -> Placement:
-    """Return a possible position. Raises RecordError for an impossible one."""
+    """Return a position if it is possible, otherwise raise RecordError."""
     try:
         check(placement)
     except SfenError as error:
@@ -184,7 +185,7 @@ def checked(placement: Placement, name: str = "the position") -> Placement:
 
 
 def cut_before(fault: RecordError | str) -> str:
-    """Return the note for a game that is cut before an impossible move."""
+    """Return the note about a game that is cut before an impossible move."""
     return f"{fault}; the game is read up to there"
 
 
@@ -203,7 +204,7 @@ def add_line(text: str, line: str) -> str:
 
 
 class Texts:
-    """Comments and headers of the record that is read. Each is joined once: adding a line to a text copies the text."""
+    """Collects comments and headers while a record is read. Joining their lines only once saves copies of the texts."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[int, str], tuple[Any, list[str]]] = {}
@@ -216,7 +217,7 @@ class Texts:
             self._labelled.add(id(owner))
 
     def has_label(self, move: RecordedMove) -> bool:
-        """Whether the comment of a move contains an evaluation."""
+        """Return whether the comment of a move contains an evaluation."""
         return id(move) in self._labelled
 
     def store(self) -> None:
@@ -234,7 +235,7 @@ def _name(move: int) -> str:
 
 
 def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) -> GameRecord:
-    """Return a game's record. `notes` are times, scores and comments of its first moves, `info` other fields."""
+    """Return a game as a record. `notes` are times, scores and comments of its first moves, `info` other fields."""
     record = GameRecord(parse_sfen(game.initial_sfen))
     for name, value in info.items():
         setattr(record, name, value)
@@ -250,7 +251,7 @@ def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) 
 def parse_usi_line(line: str, *, cut: bool = False) -> GameRecord:
     """Read `[position] startpos [moves ...]` or `[position] sfen SFEN [moves ...]`, or a bare SFEN.
 
-    A last word `resign` or `win` is the game's ending; another word becomes a note. `cut` cuts a game before an
+    A last word `resign` or `win` is the game's ending; another word becomes a note. With `cut` the game ends before an
     impossible move, with a note; otherwise RecordError is raised.
     """
     words = line.split()
@@ -296,7 +297,7 @@ def format_usi_line(record: GameRecord) -> str:
 
 
 def read_usi_lines(text: str, *, cut: bool = False) -> list[GameRecord]:
-    """Read a game from each line, except empty lines and comments (#). Raises RecordError."""
+    """Read a game from each line, except from empty lines and comments (#). Raises RecordError."""
     records = []
     lines = lines_of(text)
     found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
@@ -316,7 +317,7 @@ LINE_MOVES = 8  # moves of the expected line that a record keeps
 
 
 def note_of(decision: Decision, placement: Placement, seconds: float, scale: float) -> RecordedMove:
-    """Return a decision's move with its evaluation and the line after it; `scale` is centipawns of a logit."""
+    """Return a decision's move with its evaluation and the expected line. `scale` is the centipawns of a logit."""
     assert decision.move is not None
     lines = [move for move in decision.report.moves if move.move == decision.move]
     note = RecordedMove(decision.move, seconds, comment=decision.note)

@@ -1,4 +1,4 @@
-"""USI as text: lines into commands and arguments, answers into lines.
+"""USI as text: converts lines to commands and arguments, and answers to lines.
 
 Moves remain text here. Source: the USI draft of T. Romstad, and the commands of ShogiGUI, ShogiHome and YaneuraOu.
 """
@@ -19,7 +19,7 @@ MAX_COUNT = 10**15
 
 
 class UsiError(Error, ValueError):
-    """A command that cannot be executed. The message is one line for the controller."""
+    """A command cannot be executed. The message is one line for the controller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def parse_line(line: bytes) -> Command | None:
 
 
 def parse_setoption(text: str) -> tuple[str, str | None]:
-    """Return name (which may contain blanks) and value; None for buttons. Raises UsiError without a name."""
+    """Return the name (which may contain blanks) and the value (None for buttons). Raises UsiError without a name."""
     # Some interfaces leave the word `name` out.
     found = re.fullmatch(r"(?:name +)?(.*?)(?: +value(?: +(.*))?)?", text.strip(" "), re.IGNORECASE | re.DOTALL)
     if found is None or not found[1] or found[1].lower().split(" ")[0] in ("name", "value"):
@@ -67,7 +67,7 @@ def parse_position(text: str) -> tuple[str, list[str]]:
 
 @dataclass(slots=True)
 class Go:
-    """The arguments of `go`. Times are in seconds; None if not given."""
+    """The arguments of `go`. Times are in seconds. Missing arguments are None."""
 
     ponder: bool = False
     infinite: bool = False
@@ -100,7 +100,7 @@ _KEYS = (*_TIMES, *_COUNTS, *_FLAGS, "mate", "searchmoves")
 
 
 def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
-    """Return the arguments of `go` (or `ponderhit`), and errors for the words that were ignored."""
+    """Return the arguments of `go` or `ponderhit`, and an error for each word that was ignored."""
     go = Go()
     faults = []
     i = 0
@@ -134,7 +134,7 @@ def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
 
 
 def _number(word: str) -> int | None:
-    """Return a number from 0 on, without its fraction. An overdrawn clock shows less than 0 and counts as 0."""
+    """Return a number without its fraction, or None. Negative numbers, such as overdrawn clocks, count as 0."""
     if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?", word, re.ASCII):
         return None
     digits = word.partition(".")[0].lstrip("+")
@@ -190,5 +190,5 @@ def format_bestmove(move: str, ponder: str | None = None) -> str:
 
 
 def format_checkmate(moves: Sequence[str] | str) -> str:
-    """Return the answer to `go mate`: a line of moves, nomate, timeout or notimplemented."""
+    """Return the answer to `go mate`: a line of moves, or the word nomate, timeout or notimplemented."""
     return "checkmate " + (moves if isinstance(moves, str) else " ".join(moves))

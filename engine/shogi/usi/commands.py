@@ -48,7 +48,7 @@ def option_lines(level: LevelSwitch) -> Iterator[str]:
 
 
 def set_option(row: Setting, text: str, level: LevelSwitch) -> None:
-    """Set an option. A value that the level overrides waits for full strength. Raises OptionError."""
+    """Set an option. If the level overrides it, the value takes effect at full strength. Raises OptionError."""
     try:
         level.set(row.name, row.parse_usi(text), wins=False)
     except OptionError as error:
@@ -173,7 +173,7 @@ def go(session: Session, request: Command) -> None:
 
 
 def _searchmoves(session: Session, arguments: Go, faults: list[str]) -> tuple[int, ...] | None:
-    """Return the legal moves of `searchmoves`, and append the faults of others. None means no restriction."""
+    """Return the legal moves of `searchmoves`; None means no restriction. Add a fault for each other move."""
     from yomi.engine.shogi.notation import parse_usi
 
     if arguments.searchmoves is None:

@@ -43,11 +43,11 @@ MakePlayer = Callable[[Callable[[str], None]], "ShogiPlayer"]
 
 
 class SessionOverError(Exception):
-    """The controller ends the session while the loop waits."""
+    """The controller has ended the session while the loop waits."""
 
 
 class _InfoStrings(logging.Handler):
-    """Shows warnings of the player as `info string`, because a graphical interface has no stderr."""
+    """Shows warnings of the player as `info string`, because a graphical interface shows no stderr."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
@@ -66,7 +66,7 @@ class Session(BaseSession):
     def __init__(
         self, options: Options, make_player: MakePlayer, write: Callable[[str], None], level: LevelSwitch | None = None
     ) -> None:
-        """Load nothing yet. `make_player` gets a function that shows a line, and is called in a thread of its own."""
+        """Store the arguments. `make_player` gets a function that shows a line, and is called later in a new thread."""
         super().__init__(write, log)
         self.options = options
         self.level = level or LevelSwitch(GAME, options)
@@ -89,7 +89,7 @@ class Session(BaseSession):
     # -- output ----------------------------------------------------------------------------------------------------
 
     def send(self, *lines: str) -> None:
-        """Write lines together. Raises OutputClosedError if nobody reads them."""
+        """Write lines without lines of other threads in between. Raises OutputClosedError if nobody reads them."""
         with self.lock:
             self._last_sent = time.monotonic()
             try:
@@ -105,7 +105,7 @@ class Session(BaseSession):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the player is made and has loaded everything that the options name."""
+        """Whether the player exists and has loaded everything that the options require."""
         return self.made_player is not None and not self.made_player.needs_loading(self.game)
 
     @property
@@ -118,7 +118,7 @@ class Session(BaseSession):
 
     @property
     def game(self) -> ShogiGame:
-        """The current game, which belongs to the turn in progress. Errors as for `player`."""
+        """The current game. During a turn it belongs to that turn. Errors: see `player`."""
         if self._game is None:
             self.load_now()
         assert self._game is not None
@@ -129,9 +129,9 @@ class Session(BaseSession):
         self._game = game
 
     def load_now(self) -> None:
-        """Make the player, if needed, and load the files that the options name. Report progress in the meantime.
+        """Make the player if needed, and load the files that the options name. Report progress meanwhile.
 
-        Errors as for `player`.
+        Errors: see `player`.
         """
         # In a thread, since loading takes minutes at worst, and `quit` must end it.
         self.start_loading()
@@ -176,7 +176,7 @@ class Session(BaseSession):
     # -- turns -----------------------------------------------------------------------------------------------------
 
     def end_turn(self) -> None:
-        """Let `go` answer now; a script's search runs to its limit. Raises SessionOverError."""
+        """Make `go` answer now. In a script its search runs to the limit. Raises SessionOverError."""
         turn = self.turn
         if turn is None:
             return
@@ -189,7 +189,7 @@ class Session(BaseSession):
         self.turn = None
 
     def _let_finish(self, turn: Turn) -> None:
-        """Wait until a search reaches its limit. Without full searches, all of them together get GRACE seconds."""
+        """Wait until a search reaches its limit. Without full searches, all searches together get GRACE seconds."""
         if self.has_full_searches:
             turn.join()
             return

@@ -1,4 +1,4 @@
-"""One `go`: a thread that thinks and writes the one answer."""
+"""One `go` command: a thread that thinks and writes the answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIN_INTERVAL = 0.01  # seconds between reports
 
 
 class Turn:
-    """The time from a `go` to its answer.
+    """The time between a `go` and its answer.
 
     Two threads meet here. The turn's own thread thinks, reports and answers; only it writes `info` and `bestmove`. The
     session's loop calls `stop` and `ponderhit`. `go infinite` and `go ponder` hold the answer back until it may be
@@ -64,7 +64,7 @@ class Turn:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the answer comes without a further command."""
+        """Whether the answer comes without a further command of the controller."""
         return self._may_answer.is_set() or (self._go.mate is not None and self.request.limits.seconds is not None)
 
     @property
@@ -88,7 +88,7 @@ class Turn:
             self._may_answer.set()
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until the thread has ended; return False after `timeout` seconds."""
+        """Wait until the thread has ended. Return False if it has not after `timeout` seconds."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -107,7 +107,7 @@ class Turn:
             self._give_up(internal_error(log, "while thinking", error))
 
     def _give_up(self, reason: str) -> None:
-        """Show the error at once, and answer with `timeout` or `resign` when an answer is allowed."""
+        """Show the error at once. Answer with `timeout` or `resign` when an answer is allowed."""
         try:
             self._session.send(format_error(reason))
         except OutputClosedError:
