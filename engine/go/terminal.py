@@ -187,7 +187,7 @@ def start_play(settings: PlayGoSettings, options: Options) -> GoGame:
 
 
 def resume_play(path: str, options: Options, named: Collection[str]) -> tuple[GoGame, tuple[str, str]]:
-    """Return the first game of a file with its players. Its size, komi and named rules replace those of the options."""
+    """Return the first game of a file and its players. The record's size, komi and named rules replace the options'."""
     try:
         record = load_record(path)
     except SgfError as error:

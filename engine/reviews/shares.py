@@ -43,7 +43,7 @@ class ReviewShare:
 
         Args:
             folder: folder of the part.
-            jobs: all records, including those of other tasks.
+            jobs: all records, including the records of other tasks.
             words: the command line.
             task: the share; None: all records.
             settings: everything that decides the results and files of a record, as JSON. All parts must have the same.

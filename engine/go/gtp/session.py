@@ -281,7 +281,7 @@ class Session(BaseSession):
         return row.handler
 
     def _end_background(self) -> None:
-        """End analysis or pondering. Errors go to the log, since they are not those of the current command."""
+        """End analysis or pondering. Errors go to the log, since the current command did not cause them."""
         self._is_pondering = False
         try:
             if self._player is not None:
