@@ -187,8 +187,10 @@ def compile_later(names: Sequence[str]) -> None:
         return
     words, settings = (names, {}) if PACKAGED is None else (tuple(NAMES), {SETTING: NATIVE})
     command = ["nice", "-n", str(LOW_PRIORITY)] if os.name == "posix" else []
+    flags = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)  # Windows
     with contextlib.suppress(OSError):  # no such command, or no more processes
-        _background.append(_start([*command, *COMMAND, *words], subprocess.DEVNULL, subprocess.DEVNULL, settings))
+        output = subprocess.DEVNULL
+        _background.append(_start([*command, *COMMAND, *words], output, output, settings, flags))
 
 
 # The background process. Its stdin stays open while this process lives.
@@ -256,7 +258,7 @@ def _feed(process: "subprocess.Popen[bytes]", waiting: "queue.SimpleQueue[str]",
     """Make a process compile groups one by one until none is left."""
     assert process.stdin is not None
     assert process.stdout is not None
-    with contextlib.suppress(BrokenPipeError, queue.Empty):  # the process failed; all groups are done
+    with contextlib.suppress(OSError, queue.Empty):  # the process failed; all groups are done
         while True:
             group = waiting.get_nowait()
             progress.begin(group)
@@ -265,7 +267,7 @@ def _feed(process: "subprocess.Popen[bytes]", waiting: "queue.SimpleQueue[str]",
             if process.stdout.readline().strip() != group.encode():
                 return  # the process failed
             progress.finish(group)
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError):
         process.stdin.write(b"\n")  # ends it
         process.stdin.flush()
 
@@ -285,13 +287,14 @@ def _write_mark(group: str) -> None:
     write_json(mark_of(group), kernel_facts(GROUPS[group].packages[0]))
 
 
-def _start(command: Sequence[str], output: Any, errors: Any, settings: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+def _start(
+    command: Sequence[str], output: Any, errors: Any, settings: Mapping[str, str], flags: int = 0
+) -> "subprocess.Popen[bytes]":
     # The process ends itself when its stdin is closed: also if this process is killed.
     environment = {**children.environment(), "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent), **settings}
     # bufsize=0: closing the buffer of a process that has ended would raise an error.
-    return subprocess.Popen(
-        command, bufsize=0, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=errors
-    )
+    how: Any = {"cwd": ROOT, "env": environment, "stdin": subprocess.PIPE, "creationflags": flags}
+    return subprocess.Popen(command, bufsize=0, stdout=output, stderr=errors, **how)
 
 
 def _read_groups() -> Iterator[str]:

@@ -43,13 +43,13 @@ wine "\$program" "\$@" 2> >(cat >&2) | cat
 END
 chmod +x "$folder/run"
 
-# Wine lacks a function that numpy calls from 2.1 on.
-others=("numpy<2.1" pip colorama cshogi hypothesis pytest pytest-randomly pytest-xdist)
+# Wine 8 lacks functions that later versions of numpy and pydantic call.
+others=("numpy<2.1" "pydantic<2.7" pip colorama cshogi hypothesis pytest pytest-randomly pytest-xdist)
 mkdir -p "$folder/wheels"
 rm -rf "$folder/yomi"
 pip wheel --quiet --no-deps --wheel-dir "$folder/yomi" "$source"
 wheel=$(ls "$folder"/yomi/*.whl)
-pip download --quiet --dest "$folder/wheels" --find-links "$folder/wheels" --platform win_amd64 --python-version 3.11 \
+pip download --quiet --quiet --dest "$folder/wheels" --find-links "$folder/wheels" --platform win_amd64 --python-version 3.11 \
     --only-binary :all: "${others[@]}" "$wheel[onnx,web,completion]"
 rm -f "$folder"/wheels/yomi_engine-*.whl
 [ -d "$home/Lib/site-packages/pip" ] || python3 -m zipfile -e "$folder"/wheels/pip-*.whl "$home/Lib/site-packages"

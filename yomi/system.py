@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IS_WINDOWS = sys.platform == "win32"
-# Errors of a write to a pipe, socket or terminal whose other end was closed. A pipe of Windows reports EINVAL.
-GONE = (errno.EPIPE, errno.ECONNRESET, errno.EIO, *((errno.EINVAL,) if IS_WINDOWS else ()))
+# Errors of a write to a pipe whose other end was closed, and to a pipe, socket or terminal.
+CLOSED_PIPE = (errno.EPIPE, *((errno.EINVAL,) if IS_WINDOWS else ()))
+GONE = (*CLOSED_PIPE, errno.ECONNRESET, errno.EIO)
 
 # Offset of the byte that Windows locks. It is after all content, since other processes cannot read a locked byte.
 LOCKED_AT = 2**40

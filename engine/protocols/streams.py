@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from yomi.system import GONE, IS_WINDOWS
+from yomi.system import CLOSED_PIPE, GONE, IS_WINDOWS
 
 MAX_LINE = 2**20  # bytes of a line of input
 
@@ -39,9 +39,9 @@ class CheckedStdout(io.FileIO):
     def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
-            raise
         except OSError as error:
+            if error.errno in CLOSED_PIPE:
+                raise BrokenPipeError(error.errno, error.strerror) from error
             raise OutputClosedError(cannot_write(error)) from error
 
 

@@ -1,13 +1,20 @@
 """Differences between operating systems: command lines, patience with open files, processes and their children."""
 
+import errno
+import io
 import os
+import queue
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from yomi import system
+from yomi.engine.protocols import streams
+from yomi.native import precompile
 
 
 def test_command_lines_keep_backslashes_of_windows() -> None:
@@ -49,3 +56,27 @@ def test_a_program_ends_with_its_children() -> None:
     family.kill()
     assert process.stdout.read() == b""  # the pipe is closed: the child is gone, too
     process.stdout.close()
+
+
+def closed_pipe() -> io.FileIO:
+    """Return a pipe without a reader that fails as Windows' pipes do: with EINVAL."""
+    if hasattr(os, "eventfd"):
+        return io.FileIO(os.eventfd(0), "wb")  # Linux refuses a short write to it with this error
+    reader, writer = os.pipe()
+    os.close(reader)
+    return io.FileIO(writer, "wb")
+
+
+def test_a_closed_pipe_of_windows_is_a_reader_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "CLOSED_PIPE", (errno.EPIPE, errno.EINVAL))
+    with closed_pipe() as pipe, pytest.raises(BrokenPipeError):
+        streams.CheckedStdout(pipe.fileno(), "wb", closefd=False).write(b"a")
+
+
+def test_a_compiler_that_has_failed_takes_no_more_groups() -> None:
+    waiting = queue.SimpleQueue[str]()
+    waiting.put("tree")
+    with closed_pipe() as pipe:
+        failed: Any = SimpleNamespace(stdin=pipe, stdout=io.BytesIO())
+        precompile._feed(failed, waiting, precompile.Progress({"tree": 1.0}, 1))
+    assert waiting.empty()
