@@ -1,6 +1,6 @@
 """The options of the engine (see `yomi.settings`): flags, the TOML file, GTP parameters, USI options.
 
-`python -m tests.reference` writes the tables of docs/OPTIONS.md.
+`python -m tests.reference` writes the tables of docs/reference/options.md.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ class Options(SearchOptions):
         "auto", "choose the search: auto, tree, alphabeta, or a class in a file", SEARCH, kind="own", live=False,
         read=_check_search, word="NAME", games=SHOGI,
         more="auto: alpha-beta on a processor, unless `visits` or a network with a policy asks for a tree. FILE.py:NAME"
-        " is a subclass of PositionSearch, see SEARCH.md.",
+        " is a subclass of PositionSearch, see yomi help search.",
         usi=Usi("Search_Engine"),
     )
     fv_scale: int = number(
@@ -388,8 +388,9 @@ class Options(SearchOptions):
     )
     level: int = number(
         0, -1, 20, "set the strength, from 1 (beginner) to 20 (full), or auto; 0: no level", PLAY,
-        more="A level limits the search and draws moves by the model of people (LEVELS.md). Options of the command line"
-        " or the file of `--config` stay. auto: up after three wins of the opponent in a row, down after three losses.",
+        more="A level limits the search and draws moves by the model of people (yomi help levels). Options of the"
+        " command line or the file of `--config` stay. auto: up after three wins of the opponent in a row, down after"
+        " three losses.",
         usi=Usi("Level"), words={"max": 0, "off": 0, "auto": -1},
     )
     temperature: float = number(
@@ -419,8 +420,8 @@ class Options(SearchOptions):
     )
     people_prior: float = number(
         0.0, 0, 10, "choose moves as people do: draw by this power of the policy; 0: off", PLAY,
-        more="Levels set it, with people_loss. LEVELS.md describes the model. Temperature and lower confidence bounds"
-        " have no effect then.",
+        more="Levels set it, with people_loss. yomi help levels describes the model. Temperature and lower confidence"
+        " bounds have no effect then.",
     )
     people_loss: float = number(
         0.0, 0, 1000, "with people_prior: avoid moves that lose utility, the more the greater this is", PLAY,

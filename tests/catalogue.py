@@ -81,6 +81,7 @@ def help_texts() -> set[str]:
     earlier, language._texts = language._texts, recorder
     try:
         command_line.overview()
+        command_line.overview(with_all=True)
         for name in command_line.IN_JAPANESE:
             for parser in _family(command_line.build([name]), name):
                 parser.format_help()

@@ -1,4 +1,4 @@
-"""Coverage of the 95% intervals of matches: `python -m tests.intervals` prints the table of docs/MATCHES.md.
+"""Coverage of the 95% intervals of matches: `python -m tests.intervals` prints the table of docs/how-to/matches.md.
 
 Differences of pairs (duel, tune, match) are computed exactly up to 20 pairs, and otherwise from drawn matches. The fit
 of single games (`yomi rate` of records) is always drawn.

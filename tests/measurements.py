@@ -1,4 +1,4 @@
-"""Write the tables and charts of docs/MEASUREMENTS.md from the results in bench/results.
+"""Write the tables and charts of docs/explanation/measurements.md from the results in bench/results.
 
 `python -m tests.measurements` writes the page. `python -m tests.measurements TABLE FIELD=VALUE ...` first adds a result
 to bench/results/TABLE.jsonl. Date and commit are set to the current ones if they are missing:
@@ -27,7 +27,7 @@ from yomi.nets.text import parse_json
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
-PAGE = ROOT / "docs" / "MEASUREMENTS.md"
+PAGE = ROOT / "docs/explanation/measurements.md"
 PICTURES = ROOT / "docs" / "pictures"
 _PART = re.compile(r"(<!-- table ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _COMMON = ("date", "commit", "machine", "command")

@@ -1,6 +1,6 @@
 """Write the reference pages of docs from the code: `python -m tests.reference`. It needs PyTorch.
 
-docs/OPTIONS.md has the options of the engine, docs/SETTINGS.md the settings of learning, training and matches.
+In docs/reference, options.md has the options of the engine, settings.md the settings of learning, training and matches.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from yomi.engine.cli.pages import cells, default_text
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.matches.settings import MatchSettings
 from yomi.engine.options import GROUPS, TABLE
 from yomi.nets.files import write_atomically
 from yomi.nets.training.config import TABLES
-from yomi.settings import MISSING, Setting, Value, rows_of
+from yomi.settings import MISSING, Setting, rows_of
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs/reference"
 HEADER = "| key | value | default | meaning |\n|---|---|---|---|\n"
 TYPES = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 
@@ -27,19 +28,19 @@ TITLE = """\
 # Settings of learning, training and matches
 
 This page is made from the code by `python -m tests.reference`; do not edit it.
-[OPTIONS.md](OPTIONS.md) has the options of the engine.
+[Options](options.md) has the options of the engine.
 """
 LEARN = """\
 ## yomi learn
 
 Each setting is a flag (`--cheap-visits 10`) and an argument of `yomi.learn` (`cheap_visits=10`). You can change a live
-setting when you continue a run. [LEARNING.md](LEARNING.md) explains them.
+setting when you continue a run. [Learning](../how-to/learning.md) explains them.
 """
 TRAIN = """\
 ## Tables of a training configuration
 
 `yomi train CONFIG.toml` reads all tables. `yomi learn --network FILE.toml` reads `[network]`, `[training]` and
-`[loss]`. Both commands change a key by `--set TABLE.KEY=VALUE`. [nets/README.md](../nets/README.md) explains them.
+`[loss]`. Both commands change a key by `--set TABLE.KEY=VALUE`. [Training](../../nets/README.md) explains them.
 """
 NETWORK = """\
 ### [network]
@@ -55,12 +56,12 @@ Blocks of `go`. `kind` is a name below. `times` repeats a block.
 MATCH = """\
 ## yomi match
 
-Each setting is a flag of `yomi match` and a key of its TOML file. [MATCHES.md](MATCHES.md) explains them.
+Each setting is a flag of `yomi match` and a key of its TOML file. [Matches](../how-to/matches.md) explains them.
 """
 
 
 def settings_page() -> str:
-    """Return the content of docs/SETTINGS.md."""
+    """Return the content of docs/reference/settings.md."""
     from yomi.nets.definitions.blocks import BLOCKS  # they need PyTorch
     from yomi.nets.definitions.catalog import NETWORKS
 
@@ -80,15 +81,10 @@ def reference(kind: type, live: str = "") -> str:
     """Return a Markdown table of settings. `live` marks settings that may change later."""
     lines = []
     for row in rows_of(kind).values():
-        default = "required" if row.default is MISSING else _default_text(row, row.default)
+        default = "required" if row.default is MISSING else default_text(row, row.default)
         more = f". {row.more}" if row.more else ""
         lines.append(f"| `{row.key}` | {row.expected} | {default} | {row.help}{live if row.live else ''}{more} |\n")
     return HEADER + "".join(lines)
-
-
-def _default_text(row: Setting, value: Value) -> str:
-    """Return a default value as text; none with its meaning."""
-    return f"none: {row.unset}" if value is None and row.unset else row.format(value)
 
 
 def _options(maker: type[Any], positional: int = 0) -> str:
@@ -113,7 +109,7 @@ def _meanings(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def option_tables() -> str:
-    """Return the tables of docs/OPTIONS.md."""
+    """Return the tables of docs/reference/options.md."""
     lines: list[str] = []
     for group in GROUPS:
         lines += [
@@ -127,25 +123,15 @@ def option_tables() -> str:
 
 
 def _option_line(row: Setting) -> str:
-    unit = f" ({row.unit})" if row.unit else ""
-    default = _default_text(row, row.default)
-    default += "".join(f"; {game}: {_default_text(row, value)}" for game, value in row.defaults.items())
-    notes = [f"`{row.katago}`"] if row.katago else []
-    if row.usi is not None:
-        scaled = {1: "", 2.0**-20: " in MiB"}.get(row.usi.scale, f" × {row.usi.scale:g}")
-        notes.append("USI " + " ".join(f"`{name}`" for name in row.usi.names) + scaled)
-    notes += ["start"] if not row.live else []
-    notes += [f"{row.games[0]} only"] if len(row.games) == 1 else []
-    meaning = row.help + (f". {row.more}" if row.more else "")
-    return f"| `{row.flag}` | {row.expected}{unit} | {default} | {', '.join(notes)} | {meaning} |"
+    return f"| {' | '.join(cells(row))} |"
 
 
 def options_page() -> str:
-    """Return the content of docs/OPTIONS.md: its introduction as it is, and the tables."""
-    text = (DOCS / "OPTIONS.md").read_text(encoding="utf-8")
+    """Return the content of docs/reference/options.md: its introduction as it is, and the tables."""
+    text = (DOCS / "options.md").read_text(encoding="utf-8")
     return text[: text.index(f"## {GROUPS[0]}")] + option_tables()
 
 
 if __name__ == "__main__":
-    write_atomically(DOCS / "OPTIONS.md", options_page().encode())
-    write_atomically(DOCS / "SETTINGS.md", settings_page().encode())
+    write_atomically(DOCS / "options.md", options_page().encode())
+    write_atomically(DOCS / "settings.md", settings_page().encode())

@@ -52,7 +52,7 @@ class Game(Position[GoGame]):
         Args:
             size: columns, 2 to 19.
             height: rows; None for a square board.
-            rules: a name such as "japanese" (docs/OPTIONS.md), or KataGo's JSON.
+            rules: a name such as "japanese" (`yomi help options`), or KataGo's JSON.
             komi: None for the komi of the rules.
             handicap: points of handicap stones; White moves first then.
 

@@ -68,7 +68,7 @@ examples:
 In KaTrain enter such a line under General Settings as the override for the engine's command. On Linux and macOS write
 exec before it (exec /path/to/yomi analysis), because KaTrain otherwise hangs when it restarts the engine. Clients may
 add KataGo's flags -model, -human-model, -override-config, -analysis-threads and -quit-without-waiting. A query without
-maxVisits gets 500 visits, unless --visits, --playouts or --seconds are set. The protocol: docs/ANALYSIS.md.
+maxVisits gets 500 visits, unless --visits, --playouts or --seconds are set. The protocol: yomi help reference/analysis.
 """
 
 DEFAULT_VISITS = 500
@@ -206,7 +206,7 @@ ANALYSIS = Command("yomi analysis [options]", ANALYSIS_EPILOG, _add_analysis, _r
 # -- servers ----------------------------------------------------------------------------------------------------------
 
 SERVER_EPILOG = """\
-FILE, for example servers.toml (docs/SERVERS.md explains all keys):
+FILE, for example servers.toml (yomi help servers explains all keys):
 
   [servers.{server}]
   protocol = "{protocol}"

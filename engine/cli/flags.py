@@ -135,7 +135,7 @@ def add_old_names(group: _ActionsContainer, action: argparse.Action, *flags: str
 def add_task(group: _ActionsContainer, units: str) -> None:
     from yomi.engine.clusters.jobs import Task  # not above: every start of an engine would wait for it
 
-    text = f"do share i of n of the {units}, in OUT/part-i-of-n (docs/CLUSTERS.md)"
+    text = f"do share i of n of the {units}, in OUT/part-i-of-n (yomi help clusters)"
     group.add_argument("--task", type=type_of(Task.parse), metavar="i/n", help=text)
 
 
@@ -192,7 +192,7 @@ def add_options(
 
     `defaults` are the command's own defaults, for the help. Pass them to `collect` as well.
     """
-    text = "read options from a TOML file (keys: docs/OPTIONS.md)"
+    text = "read options from a TOML file (keys: yomi help options)"
     parser.add_argument("--config", metavar="FILE", type=Path, help=text)
     parser.set_defaults(**{LEFT_OUT: tuple(sorted(leave_out))})
     groups: dict[str, argparse._ArgumentGroup] = {}

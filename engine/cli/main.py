@@ -78,10 +78,13 @@ IN_JAPANESE = ("play", "review", "serve", "selfplay", "match", "setup", "doctor"
 
 USAGE = "yomi COMMAND [options]"
 HEADING = "An engine for Go and shogi. It also plays with networks of KataGo and dlshogi."
+MAIN = ("play", "serve", "review", "gtp", "usi", "analysis", "match", "setup", "doctor")  # in the short overview
 EPILOG = """\
 start here:
   yomi play go --size 9        play in the terminal; yomi doctor: what works
+  yomi help all                list all commands
   yomi help COMMAND            show its main options; --help-all: all options
+  yomi help options            explain all options; yomi help options WORD: some
 """
 
 
@@ -115,10 +118,10 @@ def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentPa
     return parser
 
 
-def overview() -> str:
+def overview(*, with_all: bool = False) -> str:
     width = max(map(len, COMMANDS))
     lines = [tr("usage: ") + USAGE, tr(HEADING)]
-    for title, names in GROUPS.items():
+    for title, names in (GROUPS if with_all else {"main commands": MAIN}).items():
         lines += ["", f"{tr(title)}:", *(f"  {name.ljust(width)}  {tr(COMMANDS[name])}" for name in names)]
     return "\n".join([*lines, "", *map(language.translated_line, EPILOG.splitlines()), ""])
 
@@ -132,9 +135,11 @@ def find_command(name: str) -> Command:
 
 
 def expanded(words: Sequence[str]) -> list[str]:
-    """Return the command line without aliases: `help X` becomes `X --help`."""
+    """Return the command line without aliases: `help X` becomes `X --help`, unless X is a page."""
     first, *rest = words or [""]
-    if first == "help":
+    if first == "help" and rest[:1] == ["all"]:
+        return ["--help-all"]
+    if first == "help" and (not rest or rest[0].startswith("-") or rest[0] in (*COMMANDS, *ALIASES)):
         return expanded([*rest, "--help"])
     if first == "version" and not rest:
         return ["--version"]
@@ -176,8 +181,12 @@ def _run(words: list[str]) -> int:
     try:
         leading = set(itertools.takewhile(lambda word: word.startswith("-"), words))
         if not words or leading & {"-h", "--help", "--help-all", "--"}:
-            print(overview(), end="")
+            print(overview(with_all="--help-all" in leading), end="")
             return 0
+        if words[0] == "help":
+            from yomi.engine.cli.pages import print_page
+
+            return print_page(words[1:])
         if not words[0].startswith("-"):
             check_address_space()
         if words[:1] == [BENCH]:

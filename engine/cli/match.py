@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 USAGE = "yomi match [GAME] PLAYER PLAYER [PLAYER ...] [options]"
 EPILOG = """\
 GAME is go or shogi. Without it the protocol of the first engine other than yomi decides, or the first network.
-A PLAYER is `yomi`, `yomi:OPTION=VALUE,...` (options of docs/OPTIONS.md), or the command line of any GTP engine (Go) or
+A PLAYER is `yomi`, `yomi:OPTION=VALUE,...` (see yomi help options), or the command line of any GTP engine (Go) or
 USI engine (shogi). Settings of a player follow after ` ;; `: name=NAME, limits (seconds=1, visits=400),
 option.NAME=VALUE (USI), init=COMMAND (GTP, once), folder=FOLDER, env.NAME=VALUE, evaluations=false.
 

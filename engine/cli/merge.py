@@ -37,7 +37,7 @@ examples:
 
 A PART is a folder part-i-of-n that a command has written with --task i/n, or a folder with such parts. The merged
 folder is that of one run without --task. Parts of another version, network or setting are refused. If units are
-missing, the command names them and the commands that make them. docs/CLUSTERS.md explains it.
+missing, the command names them and the commands that make them. yomi help clusters explains it.
 """
 # The functions `done`, `results` and, for commands with tasks, `merge` of each command
 KINDS = {

@@ -19,7 +19,7 @@ from yomi.settings import did_you_mean
 
 FOREIGN_FLAGS = {
     "-config": "remove KataGo's -config, whose files yomi does not read: use flags such as --visits 500, or"
-    " --config FILE with a TOML file (docs/OPTIONS.md)",
+    " --config FILE with a TOML file (yomi help options)",
     "-model": "use --net FILE for KataGo's -model",
     "-human-model": "use --human-net FILE for KataGo's -human-model",
     "-override-config": "only yomi analysis reads KataGo's -override-config: use flags such as --visits 500",

@@ -83,13 +83,13 @@ examples:
   yomi config init      write a first file; an existing file is never replaced
   yomi config show      print the name of the file and the options that it sets
 
-The file is ~/.config/yomi/config.toml, or yomi/config.toml in XDG_CONFIG_HOME. Keys are the options of docs/OPTIONS.md.
+The file is ~/.config/yomi/config.toml, or yomi/config.toml in XDG_CONFIG_HOME. Keys: yomi help options.
 Options for one game follow [go] or [shogi]. Flags and the file of --config take precedence.
 """
 
 COMMENT = """\
 # Options of yomi that all commands read. Flags and the file of --config take precedence.
-# Remove a "#" to set an option. All keys: docs/OPTIONS.md, or yomi gtp --help-all and yomi usi --help-all.
+# Remove a "#" to set an option. All keys: yomi help options.
 """
 # Options in a new file: options for all games, then the options of each table
 PROPOSED = {

@@ -53,7 +53,7 @@ examples:
 
 Training needs PyTorch; yomi doctor shows how to install it.
 CONFIG is a TOML file, or the name of a recipe: a file of nets/recipes without its ending. Recipes read data and
-networks from the current folder. The keys of a configuration: docs/SETTINGS.md; examples: nets/recipes/*.toml.
+networks from the current folder. The keys of a configuration: yomi help settings; examples: nets/recipes/*.toml.
 """
 
 
@@ -191,7 +191,7 @@ examples:
   yomi learn shogi --hours 24              shogi, in the folder learn-shogi
   yomi learn go --size 9 --anchor "gnugo --mode gtp" --until gnugo 0.5     until it wins half its points
 
-Learning needs PyTorch; yomi doctor shows how to install it. docs/LEARNING.md explains every setting.
+Learning needs PyTorch; yomi doctor shows how to install it. yomi help learning explains every setting.
 """
 # Prefix of settings among the arguments, since some have the names of options.
 PREFIX = "learning_"

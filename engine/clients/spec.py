@@ -242,7 +242,7 @@ def _yomi(command: list[str], game: str, protocol: str) -> tuple[dict[str, objec
         if name not in known:
             what = "another game's option" if name in TABLE else "unknown option"
             hint = did_you_mean(name, known)
-            raise SpecError(f"yomi:{word}: {what} '{key}', expected one of docs/OPTIONS.md as OPTION=VALUE{hint}")
+            raise SpecError(f"yomi:{word}: {what} '{key}', expected OPTION=VALUE with one of yomi help options{hint}")
         row = known[name]
         try:
             parsed = row.parse(value if equals else "true")

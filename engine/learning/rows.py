@@ -27,8 +27,8 @@ from yomi.nets.metadata import FeatureSet
 
 MAX_TARGET_MOVES = 128  # moves in a policy target; the most probable ones are kept
 MIN_POLICY_COUNT = 1000  # minimum number of visits by which records express a policy
-# Returns further columns of a game's rows (docs/LEARNING.md). Arguments: the game, its learnable, and for each row the
-# index of its ply.
+# Returns further columns of a game's rows (docs/how-to/learning.md). Arguments: the game, its learnable, and for each
+# row the index of its ply.
 Targets: TypeAlias = "Callable[[FinishedGame[Any], Learnable[Any], Sequence[int]], Mapping[str, Array]]"
 # Weight of the next position in the short-term value, an exponential mean (mean distance: 3 positions)
 SHORT_TERM = 0.25
@@ -80,7 +80,7 @@ def policy_of(plies: Sequence[Ply | None], learnable: Learnable[Any]) -> tuple[A
     """Return the search results of some plies as policy indices and shares [n, K]. Without a search all shares are 0.
 
     K is the same for all games of a run. The indices are those of the ply's own side to move. Users' targets call it
-    (docs/LEARNING.md).
+    (docs/how-to/learning.md).
     """
     spec = learnable.spec
     known = [row for row, ply in enumerate(plies) if ply is not None and ply.found is not None]

@@ -136,7 +136,7 @@ def training_tables(
         "schedule": "constant",
         "warmup": 20,
         "average": "ema",
-        # A mean over about one generation: over many generations it lags behind (docs/LEARNING.md).
+        # A mean over about one generation: over many generations it lags behind (docs/how-to/learning.md).
         "decay": 1.0 - 1.0 / max(20.0, settings.rows * settings.passes / settings.batch),
         "seed": settings.seed,
         "threads": threads,

@@ -144,7 +144,7 @@ class DuelSettings(SideBySideSettings):
         word="E0,E1",
     )
     task: Task | None = option(  # noqa: RUF009  (a field, as the others)
-        None, "play share i of n of the pairs, in OUT/part-i-of-n (docs/CLUSTERS.md)", kind="own", read=Task.parse,
+        None, "play share i of n of the pairs, in OUT/part-i-of-n (yomi help clusters)", kind="own", read=Task.parse,
         word="i/n",
     )
 

@@ -5,7 +5,7 @@ The model is a conditional logit, the usual model of choices with errors:
     P(move) ~ prior ** people_prior * exp(-people_loss * loss)
 
 `loss` is the utility that a move loses against the best visited move. Moves without a visit have loss UNSEEN.
-docs/LEVELS.md describes the fit to games of people, and `yomi bench people` repeats it.
+docs/how-to/levels.md describes the fit to games of people, and `yomi bench people` repeats it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@
     user = "yomi-9"
     password_file = "~/.yomi-9"       # or password_env = "NAME", or password_keyring = "SERVICE"
     games = 0                         # games to play; 0: no limit
-    engine.visits = 400               # any option of docs/OPTIONS.md
+    engine.visits = 400               # any option of yomi help options
     #command = "gnugo --mode gtp"     # another engine in yomi's place
 
 Relative paths start at the file's own folder: records, events, password files, files that options name, and an engine

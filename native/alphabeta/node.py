@@ -18,7 +18,7 @@ from yomi.native.shogi.effects import gains
 
 INFINITE, MATE = 32001, 32000
 WON = MATE - 2 * PLIES  # values from here on are mates
-# Value of a logit of the winrate, fitted to results: docs/NETWORKS.md. A pawn is 100 of the 600 centipawns of a logit.
+# Value of a logit of the winrate, fitted to results (docs/how-to/networks.md). A pawn is 100, a logit 600 centipawns.
 VALUE_SCALE = 540.0
 MAX_DRAW = 0.999  # greatest value of a draw in [-1, 1]; a certain result would be infinite
 

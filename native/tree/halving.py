@@ -11,7 +11,7 @@ from yomi.native.jit import kernel
 PROVEN = 1e6  # added to the logit of a proven win, subtracted for a proven loss: outweighs everything else
 # mctx also stretches each position's values to [0, 1], but early values are noise. On 15,000 rows of Othello 6x6
 # from nothing, stretching scored 0.36 against one network, the paper's scale of 1 for Go and chess 0.47, and a scale
-# of 0.1 0.67 (one run each). docs/LEARNING.md has the runs on 7x7 that chose the default.
+# of 0.1 0.67 (one run each). docs/how-to/learning.md has the runs on 7x7 that chose the default.
 
 
 @kernel

@@ -53,7 +53,7 @@ ERROR_OF_ONE = 0.25
 # Weight of an evaluation without error, such as a finished game (KataGo's value).
 MAX_WEIGHT = 8.0
 # A young tree has too few good leaves for a full batch. With 32, 64 leaves at once scored 54% against 4 at 800
-# visits (docs/TRIED.md).
+# visits (docs/explanation/tried.md).
 VISITS_PER_LEAF = 32  # root visits for each further leaf of a batch
 # Visits to leaves under evaluation, after which an empty batch is given up.
 MAX_COLLISIONS = 8

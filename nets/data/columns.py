@@ -13,7 +13,7 @@ Array: TypeAlias = npt.NDArray[Any]
 UNKNOWN_OWNER = -128
 OWNER_SCALE = 127.0
 OWN = "own_"
-"""Prefix of columns of a user's own targets (docs/LEARNING.md). The end of the name decides the form."""
+"""Prefix of columns of a user's own targets (docs/how-to/learning.md). The end of the name decides the form."""
 
 # Forms of columns
 INPUT = "input"  # the network reads it

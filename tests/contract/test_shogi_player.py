@@ -346,7 +346,7 @@ def test_a_broken_book_is_put_away(make: Make, tmp_path: Path, caplog: pytest.Lo
 
 
 def test_what_waits_for_loading_is_marked() -> None:
-    """What USI can change is live, or takes effect with the next `isready`, as docs/OPTIONS.md says."""
+    """What USI can change is live, or takes effect with the next `isready`, as docs/reference/options.md says."""
     for row in rows_for("shogi"):
         assert row.usi is None or row.live == (row.name not in LOADED), row.name
 

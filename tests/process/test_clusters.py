@@ -382,7 +382,7 @@ SCRIPTS = {  # in place of other machines: they run the command here, or copy no
 
 
 def page_blocks(kind: str) -> list[str]:
-    page = (ROOT / "docs" / "CLUSTERS.md").read_text("utf-8")
+    page = (ROOT / "docs/how-to/clusters.md").read_text("utf-8")
     return re.findall(rf"^```{kind}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
 

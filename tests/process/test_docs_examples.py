@@ -1,4 +1,4 @@
-"""The sessions of docs/reference/gtp.md and usi.md and the answers of docs/ANALYSIS.md are what the commands print."""
+"""The sessions of gtp.md and usi.md and the answers of analysis.md in docs/reference are what the commands print."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_references_have_every_command() -> None:
     for names, page in ((GTP.names(), "gtp.md"), (USI.names(), "usi.md")):
         words = set(re.findall(r"[\w-]+", (REFERENCE / page).read_text("utf-8")))
         assert set(names) <= words, page
-    text = (REFERENCE.parent / "ANALYSIS.md").read_text("utf-8")
+    text = (REFERENCE / "analysis.md").read_text("utf-8")
     assert all(f"`{name}`" in text for name in ACTIONS.names())
 
 
@@ -85,10 +85,8 @@ def alike(found: Any, expected: Any) -> bool:
 
 
 def test_the_answers_of_the_analysis_protocol() -> None:
-    command = next(text for text in blocks(REFERENCE.parent / "ANALYSIS.md") if "--precision fp32" in text)
-    pairs = [
-        block.strip().split("\n\n") for block in blocks(REFERENCE.parent / "ANALYSIS.md", "json") if "\n\n" in block
-    ]
+    command = next(text for text in blocks(REFERENCE / "analysis.md") if "--precision fp32" in text)
+    pairs = [block.strip().split("\n\n") for block in blocks(REFERENCE / "analysis.md", "json") if "\n\n" in block]
     assert len(pairs) > 3
     with PipedProcess(*command.split()) as process:
         for query, *answers in pairs:

@@ -145,7 +145,7 @@ def test_a_network_of_ones_own_is_checked_before_the_games(line: str, message: s
 
 
 def test_a_search_of_ones_own_plays_as_documented(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[2] / "docs/LEARNING.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs/how-to/learning.md").read_text(encoding="utf-8")
     (script,) = re.findall(r"```python\n(# cautious\.py: .*?)```", text, re.DOTALL)
     noted = f"    open({str(tmp_path / 'called')!r}, 'w').close()\n    return (yield"
     (tmp_path / "cautious.py").write_text(script.replace("    return (yield", noted))
@@ -163,7 +163,7 @@ def test_a_search_of_ones_own_plays_as_documented(tmp_path: Path) -> None:
 
 
 def test_losses_and_targets_of_ones_own_are_learned_as_documented(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[2] / "docs/LEARNING.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs/how-to/learning.md").read_text(encoding="utf-8")
     (script,) = re.findall(r"```python\n(# heads\.py: .*?)```", text, re.DOTALL)
     (tmp_path / "heads.py").write_text(script)
     network = ["--set", "network.kind=heads.py:Heads", "--set", "network.blocks=1", "--set", "network.channels=16"]

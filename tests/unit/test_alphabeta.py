@@ -426,7 +426,7 @@ def test_a_draw_is_worth_what_the_options_say(network: NnueNetwork) -> None:
 
 
 # Positions with results, of SuishoPetite against itself from balanced lines: at 10,000 nodes a move, and at 1,000; see
-# docs/NETWORKS.md. Mean of the values in YaneuraOu's centipawns (a pawn: 100), positions, 1,000 times the wins.
+# docs/how-to/networks.md. Mean of the values in YaneuraOu's centipawns (a pawn: 100), positions, 1,000 times the wins.
 RESULTS = [
     [
         (-1870, 1991, 32), (-1619, 2618, 61), (-1374, 2794, 58), (-1122, 3296, 77), (-871, 4181, 118),

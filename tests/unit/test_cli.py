@@ -26,7 +26,7 @@ from yomi.errors import CompileError
 
 def test_words_for_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert help_of("version", capsys) == help_of("--version", capsys) == f"yomi {__version__}\n"
-    assert "invalid choice: 'plya'" in error_of(capsys, "help", "plya")
+    assert "did you mean play?" in error_of(capsys, "help", "plya")
     assert expanded(["help"]) == ["--help"]
     assert expanded(["analyze", "a.sgf"]) == expanded(["analyse", "a.sgf"]) == ["review", "a.sgf"]
     assert expanded(["usi", "help"]) == ["usi", "help"]

@@ -5,17 +5,21 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from tests.looping import looped
-from tests.unit.command_lines import help_of
+from tests.prose import ROOT, walk
+from tests.unit.command_lines import error_of, help_of
 from yomi import nets
 from yomi.engine.cli.games import EXAMPLES
-from yomi.engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, expanded, find_command, main, main_usi
+from yomi.engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, MAIN, build, expanded, find_command, main, main_usi
 from yomi.engine.cli.parser import ESSENTIAL, short_help
-from yomi.engine.options import rows_for
+from yomi.engine.options import GROUPS as OPTION_GROUPS
+from yomi.engine.options import TABLE, rows_for
 from yomi.engine.registry import GAMES
 
 
@@ -33,7 +37,7 @@ def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) ->
     ("name", "text"),
     [
         ("dataset", "The format of data sets: nets/data/shards.py."),
-        ("train", "The keys of a configuration: docs/SETTINGS.md; examples: nets/recipes/"),
+        ("train", "The keys of a configuration: yomi help settings; examples: nets/recipes/"),
         ("match", "yomi match ./new ./old --sprt"),
     ],
 )
@@ -113,17 +117,62 @@ def test_help_uses_the_width_of_the_terminal(
     assert "Ctrl-C keeps the searched positions" in " ".join(text.split())
 
 
-def test_commands_are_listed_in_groups_on_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
+@pytest.mark.parametrize(
+    ("commands", "sections", "names"),
+    [
+        ([[], ["--help"], ["-h", "play"], ["help"], ["--unknown", "--help"]], ["main commands"], MAIN),
+        ([["--help-all"], ["help", "all"]], list(GROUPS), COMMANDS),
+    ],
+)
+def test_commands_are_listed_on_one_screen(
+    commands: list[list[str]], sections: list[str], names: Collection[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sorted(name for group in GROUPS.values() for name in group) == sorted(COMMANDS)
     texts = set()
-    for words in ([], ["--help"], ["-h", "play"], ["help"], ["--help-all"], ["--unknown", "--help"]):
+    for words in commands:
         assert main(words) == 0
         texts.add(capsys.readouterr().out)
     (text,) = texts
     lines = text.splitlines()
-    assert len(lines) <= 40
+    assert len(lines) <= 42
     assert max(map(len, lines)) <= 80
-    assert [line[:-1] for line in lines if line.endswith(":")] == [*GROUPS, "start here"]
+    assert [line[:-1] for line in lines if line.endswith(":")] == [*sections, "start here"]
+    assert sorted(line.split()[0] for line in lines if re.match(r"  (?!yomi )\S", line)) == sorted(names)
+
+
+def test_help_of_the_options(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = help_of("help options", capsys)
+    assert max(map(len, text.splitlines())) <= 80
+    assert re.findall(r"^  (--\S+)$", text, re.MULTILINE) == [
+        row.flag for group in OPTION_GROUPS for row in TABLE.values() if row.group == group
+    ]
+    few = help_of("help options BYO", capsys)
+    assert "--byoyomi-margin" in few
+    assert "--net\n" not in few
+    assert "found no such option; did you mean komi?" in error_of(capsys, "help", "options", "komy")
+
+
+def test_pages_that_texts_name_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts of the program name pages by `yomi help PAGE`, because a wheel lies in no checkout."""
+    named = set()
+    for folder in ("engine", "nets", "native", "yomi"):
+        for path in walk(ROOT / folder):
+            named |= set(re.findall(r"yomi help ([a-z][a-z/-]+)", path.read_text("utf-8")))
+    assert {"levels", "clusters", "servers", "settings", "reference/analysis"} <= named
+    for name in named - set(COMMANDS) - {"options", "all"}:
+        assert help_of(f"help {name}", capsys).startswith("# "), name
+    assert help_of("help training", capsys).startswith("# ")
+    error = error_of(capsys, "help", "nonsense")
+    assert ", expected a command, or one of " in error
+    assert " levels, " in error
+    assert "did you mean levels?" in error_of(capsys, "help", "level")
+
+
+def test_the_wheel_has_the_pages() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["sources"]["docs"] == "yomi/docs"
+    assert "docs" in wheel["only-include"]
 
 
 def examples() -> list[str]:

@@ -15,6 +15,7 @@ from tests.looping import looped
 from yomi.bench.cli import make_parser
 from yomi.engine.cli.games import with_game
 from yomi.engine.cli.main import BENCH, build, expanded
+from yomi.engine.cli.pages import OPTIONS, pages, print_page
 from yomi.engine.cli.parser import CliError
 
 BLOCK = re.compile(r"^ *```(?!python)\w*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -73,6 +74,10 @@ def parser_of(words: list[str]) -> tuple[argparse.ArgumentParser, list[str]]:
 
 def parse(words: list[str]) -> None:
     """Parse a command line. Raises CliError or SystemExit as the command does."""
+    if expanded(words)[:1] == ["help"]:
+        if not words[1].isupper() and words[1] not in (OPTIONS, *pages()):
+            print_page(words[1:])
+        return
     parser, words = parser_of(words)
     parser.parse_args(words)
 

@@ -121,7 +121,7 @@ def test_classifiers_name_the_versions_of_python() -> None:
 
 
 def test_every_environment_variable_is_documented() -> None:
-    documented = (ROOT / "docs" / "ENVIRONMENT.md").read_text(encoding="utf-8")
+    documented = (ROOT / "docs/reference/environment.md").read_text(encoding="utf-8")
     pattern = re.compile(r"(?:environ(?:\.get\(|\.setdefault\(|\[)|FLAGS = \()(\"[A-Z_]+\"(?:, \"[A-Z_]+\")*)")
     found: set[str] = set()
     for folder in ("engine", "native", "nets", "yomi", "bench"):

@@ -102,10 +102,11 @@ def test_help_in_japanese(
 
 def test_the_overview_fills_one_screen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("YOMI_LANGUAGE", "ja")
-    assert main([]) == 0
-    text = capsys.readouterr().out
-    assert all(title in text for title in ("対局と検討:", "はじめに："))
-    assert len(text.splitlines()) <= 40
+    for words, title in (([], "主なコマンド:"), (["help", "all"], "対局と検討:")):
+        assert main(words) == 0
+        text = capsys.readouterr().out
+        assert all(part in text for part in (title, "はじめに："))
+        assert len(text.splitlines()) <= 42
 
 
 def test_errors_in_japanese(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -181,7 +181,7 @@ def test_a_search_that_is_none_is_refused(
 
 
 def test_the_regularised_policy_solves_its_equation() -> None:
-    text = (Path(__file__).parents[2] / "docs/LEARNING.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs/how-to/learning.md").read_text(encoding="utf-8")
     (script,) = re.findall(r"```python\n(# searches\.py: .*?)```", text, re.DOTALL)
     define_function("/docs/searches.py:regularised", script)
     search = MadeUpSearch([0.4, 0.3, 0.2, 0.1], 5)

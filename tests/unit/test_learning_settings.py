@@ -24,7 +24,7 @@ def test_the_documentation_has_all_of_them() -> None:
     pytest.importorskip("torch")
     from tests.reference import settings_page
 
-    text = (ROOT / "docs/SETTINGS.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8")
     assert text == settings_page(), "run: python -m tests.reference"
 
 

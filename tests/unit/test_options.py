@@ -98,7 +98,7 @@ def test_a_limit_in_the_place_of_visits(tmp_path: Path) -> None:
 
 
 def test_reference_is_current() -> None:
-    text = (ROOT / "docs" / "OPTIONS.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/options.md").read_text(encoding="utf-8")
     assert text == options_page(), "run: python -m tests.reference"
 
 

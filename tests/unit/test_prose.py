@@ -31,10 +31,10 @@ def test_pages_link_to_files_and_headings_that_exist() -> None:
 
 
 def test_the_page_about_the_code_names_files_that_exist() -> None:
-    paths = prose.source_paths(prose.ROOT / "docs/CODE.md")
+    paths = prose.source_paths(prose.ROOT / "docs/explanation/code.md")
     assert paths
     for path in paths:
-        assert (prose.ROOT / path).exists(), f"docs/CODE.md: {path} found, expected an existing file"
+        assert (prose.ROOT / path).exists(), f"docs/explanation/code.md: {path} found, expected an existing file"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The examples of docs/PYTHON.md and the tutorial of Python run."""
+"""The examples of docs/how-to/python.md and the tutorial of Python run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 import yomi
 
-PAGE = Path(__file__).parents[2] / "docs" / "PYTHON.md"
-TUTORIAL = PAGE.parent / "tutorials" / "python.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/python.md"
+TUTORIAL = PAGE.parents[1] / "tutorials" / "python.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GAME = "(;GM[1]SZ[9]KM[7]RU[Chinese];B[ee];W[ec];B[cd];W[gc];B[gg];W[cg];B[])"
 MATE = "sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1\nsfen 4k4/9/9/9/9/9/9/9/4K4 b P 1\n"
@@ -52,7 +52,7 @@ def test_every_heading_has_an_example() -> None:
 
 
 def test_the_reference_has_every_name() -> None:
-    words = set(re.findall(r"\w+", (PAGE.parent / "reference" / "python.md").read_text(encoding="utf-8")))
+    words = set(re.findall(r"\w+", (PAGE.parents[1] / "reference" / "python.md").read_text(encoding="utf-8")))
     assert set(yomi.__all__) - {"__version__", "BLACK", "WHITE"} <= words
 
 

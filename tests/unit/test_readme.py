@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[2]
 ENGLISH, JAPANESE = ((ROOT / name).read_text("utf-8") for name in ("README.md", "README.ja.md"))
 COMMANDS = ("pip ", "yomi ", "import ")
 NETWORK = re.compile(r"^\| `([\w-]+)` \|.*\| ([\d.]+ MB) \|", re.MULTILINE)
-PROGRAM = re.compile(r"^\| (.+) \| (?:`([^`]+)`|.*docs/SERVERS.md)", re.MULTILINE)
+PROGRAM = re.compile(r"^\| (.+) \| (?:`([^`]+)`|.*docs/how-to/servers.md)", re.MULTILINE)
 
 
 def blocks(page: str) -> list[str]:

@@ -150,7 +150,7 @@ def test_their_rows_are_learned_but_they_are_no_games_that_were_played(tmp_path:
 
 @pytest.mark.parametrize("name", ["regularised", "variance_aware"])
 def test_the_searches_of_the_documentation_play(name: str, tmp_path: Path) -> None:
-    text = (Path(__file__).parents[2] / "docs/LEARNING.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs/how-to/learning.md").read_text(encoding="utf-8")
     (script,) = re.findall(r"```python\n(# searches\.py: .*?)```", text, re.DOTALL)
     (tmp_path / "searches.py").write_text(script)
     settings = replace(SETTINGS, search=f"{tmp_path / 'searches.py'}:{name}", visits=20, full_share=1.0)

@@ -1,4 +1,4 @@
-"""The option `search_engine`: searches by name, and the search in a file that docs/SEARCH.md shows."""
+"""The option `search_engine`: searches by name, and the search in a file that docs/explanation/search.md shows."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ def options_of(engine: str) -> Options:
 
 @pytest.fixture
 def one_ply(tmp_path: Path) -> str:
-    found = re.search(r"```python\n(.*?)```", (DOCS / "SEARCH.md").read_text(encoding="utf-8"), re.DOTALL)
+    found = re.search(r"```python\n(.*?)```", (DOCS / "explanation/search.md").read_text(encoding="utf-8"), re.DOTALL)
     assert found is not None
     path = tmp_path / "one_ply.py"
     path.write_text(found[1], encoding="utf-8")

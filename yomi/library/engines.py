@@ -61,8 +61,8 @@ class Engine(Generic[P]):
         Args:
             game: go or shogi.
             progress: receives a line of text from time to time while kernels are compiled and networks are compared.
-            options: the options of docs/OPTIONS.md by name, such as net, size, visits, workers, level, seed. The user's
-                file of options is not read.
+            options: the options of `yomi help options` by name, such as net, size, visits, workers, level, seed.
+                The user's file of options is not read.
 
         Raises:
             Error: an option is wrong, or the network or the device cannot be used.
@@ -117,7 +117,7 @@ class Engine(Generic[P]):
         return {row.name: self._options.get(row.name) for row in rows_for(self.game)}
 
     def configure(self, **options: Value) -> None:
-        """Change options. A network, a device and other options marked `start` in docs/OPTIONS.md are loaded again.
+        """Change options. A network, a device and other options marked `start` by `yomi help options` are loaded again.
 
         Raises:
             Error: an option is wrong or cannot be loaded; nothing has changed.
