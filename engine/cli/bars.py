@@ -1,4 +1,4 @@
-"""Progress bars of long commands. Importing this needs tqdm: import it where a bar is shown."""
+"""Progress bars of long commands. This module needs tqdm, so import it only to show a bar."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from yomi.time_left import SECONDS_BETWEEN_UPDATES, TimeLeft
 
 
 class Bar(tqdm):
-    """A progress bar. The time left is estimated without the slow first units of a run; until then it is "?"."""
+    """A progress bar. The time left is "?" until it can be estimated without the slow first units of a run."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._left, self._end, self._updated = TimeLeft(), 0.0, float("-inf")

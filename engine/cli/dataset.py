@@ -183,7 +183,7 @@ def vary_dataset(args: argparse.Namespace) -> None:
 
 
 def check_dataset(args: argparse.Namespace) -> None:
-    """Read every shard, and replay the games whose records are stored beside it."""
+    """Read every shard of a data set. Replay the games of shards whose records are stored beside them."""
     from yomi.engine.learning.rows import record_beside
     from yomi.nets.data.shards import check_shard, open_dataset
 
@@ -201,7 +201,7 @@ def check_dataset(args: argparse.Namespace) -> None:
 
 
 def _replay(features: FeatureSet, shard: Shard, record: Path) -> int:
-    """Print the faults of a shard whose games are replayed, and return their number."""
+    """Replay the games of a shard, print their faults, and return the number of faults."""
     from yomi.engine.learning.rows import check_rows
 
     spec, show, games = GAMES[features.game].replay(record, features, shard.size)
@@ -254,7 +254,7 @@ def convert_file(args: argparse.Namespace) -> None:
 
 
 def _convert_games(source: Path, target: Path) -> None:
-    """Write the games of a file, or of a folder's files, as hcpe3."""
+    """Write the games of a file, or of the files in a folder, as hcpe3."""
     from yomi.engine.datasets.making import find_files
     from yomi.engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games, without_handicap
     from yomi.engine.shogi.records.packed import write_hcpe3
@@ -304,7 +304,7 @@ def write_openings(args: argparse.Namespace) -> None:
 
 
 def print_dataset(dataset: Dataset) -> None:
-    """Print features, positions by split and size, labels, and how the set was made."""
+    """Print the features of a data set, its positions by split and size, its labels, and how it was made."""
     import numpy as np
 
     sizes = Counter[tuple[str, int]]()

@@ -1,4 +1,4 @@
-"""`yomi doctor`: what runs here, what is missing, and the command that installs it."""
+"""`yomi doctor`: shows what works on this machine, what is missing, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def networks() -> Iterator[Finding]:
 
 
 def gpu() -> Iterator[Finding]:
-    """Yield the GPUs of NVIDIA, and test each kind of GPU with a small network."""
+    """Yield findings about NVIDIA's GPUs. Test each kind of GPU with a small network."""
     from yomi.engine.evaluators.cuda import gpu_names, gpu_uuid, has_pycuda
     from yomi.engine.evaluators.devices import KINDS, Device, find_gpu_fault, find_package_fault
 
@@ -216,7 +216,7 @@ def gpu() -> Iterator[Finding]:
 
 
 def _try(device: Device) -> str | None:
-    """Compute a small network, in float16 if the GPU can, with inputs as in games.
+    """Compute a small network on a device, in float16 if possible, with inputs like those in games.
 
     Return None if the outputs match the processor's, otherwise the fault in one line.
     """
@@ -250,7 +250,7 @@ def _try(device: Device) -> str | None:
 
 
 def _smi_lines() -> dict[str, str]:
-    """Return a description of each GPU by uuid, or nothing if nvidia-smi is not installed."""
+    """Return nvidia-smi's description of each GPU by uuid; empty if nvidia-smi is not installed."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return {}

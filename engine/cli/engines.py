@@ -166,7 +166,7 @@ def read_pairs(text: str) -> dict[str, str]:
 
 
 def take_threads(pairs: dict[str, str], options: Options, count: int | None) -> int | None:
-    """Remove KataGo's numbers of threads from `pairs`, and return the positions to search at the same time.
+    """Remove KataGo's numbers of threads from `pairs`. Return the number of positions to search at the same time.
 
     `numSearchThreads` sets the option workers. `count` is the value of --at-once, which has precedence.
     """
@@ -186,7 +186,7 @@ def _at_least_one(name: str, text: str) -> int:
 
 
 def override_settings(options: Options, pairs: Mapping[str, str]) -> Settings:
-    """Return the settings that queries begin with. Unknown keys are reported on stderr."""
+    """Return the settings with which queries begin: the options with `pairs`. Unknown keys go to stderr."""
     from yomi.engine.go.analysis.fields import FieldError, Settings, override
 
     try:
@@ -273,7 +273,7 @@ def _chosen(accounts: tuple[Account, ...], args: argparse.Namespace) -> list[Acc
 
 
 def account_options(account: Account, game: Game[Any, Any], **defaults: Value) -> Options:
-    """Return the options of an account, over the defaults of the command and the user's file."""
+    """Return the options of an account. They override the user's file, which overrides the command's `defaults`."""
     options = Options.for_game(game.name)
     for name, value in {**user_values(game), **defaults, **account.options}.items():
         options.set(name, value)

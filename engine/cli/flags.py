@@ -1,4 +1,4 @@
-"""Flags of commands, the options of command lines and of the files that they name."""
+"""Flags of commands. Also merges the options of command lines with those in files that they name."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add_settings(
 
 
 def given_settings(kind: type, args: Namespace, prefix: str = "") -> dict[str, Any]:
-    """Return the settings of a dataclass that the flags contain, by name."""
+    """Return the settings of a dataclass that are set by flags, by name."""
     values = {name: getattr(args, prefix + name) for name in rows_of(kind) if hasattr(args, prefix + name)}
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
@@ -85,8 +85,8 @@ def add_setting(
         group: receives the flag.
         row: the setting.
         default: the default value in the help; MISSING: the flag is required.
-        prefix: begins the name of the argument.
-        absent: the argument without the flag; SUPPRESS: none.
+        prefix: prefix of the argument's name.
+        absent: value of the argument if the flag is not given; SUPPRESS: there is no argument then.
     """
     # Each value of a list is a value, even if none is allowed instead of the list.
     read = (dataclasses.replace(row, many=False, optional=False) if row.many else row).parse
@@ -108,7 +108,7 @@ def add_setting(
 
 
 def type_of(read: Callable[[str], T], prefix: str = "") -> Callable[[str], T]:
-    """Return a type for argparse that shows the message of a ValueError, without its prefix."""
+    """Return a `type` for argparse that shows the message of a ValueError, with `prefix` removed."""
 
     def convert(text: str) -> T:
         try:
@@ -120,7 +120,7 @@ def type_of(read: Callable[[str], T], prefix: str = "") -> Callable[[str], T]:
 
 
 def add_old_names(group: _ActionsContainer, action: argparse.Action, *flags: str) -> None:
-    """Accept old names of a flag with values. The help does not contain them."""
+    """Accept old names of a flag that takes values. The help omits them."""
     group.add_argument(
         *flags,
         dest=action.dest,
@@ -154,7 +154,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def asked_cluster(args: argparse.Namespace, processes: int | None = None) -> ClusterOptions | None:
-    """Return the cluster that the flags name, with this number of processes (None: as many as fit).
+    """Return the cluster that the flags name, with `processes` processes (None: as many as fit).
 
     Errors: see ClusterSettings.options.
     """
@@ -172,7 +172,7 @@ def asked_cluster(args: argparse.Namespace, processes: int | None = None) -> Clu
 
 
 def user_config() -> Path | None:
-    """Return the path of the user's file of options, or None if this user has no home folder."""
+    """Return the path of the user's file of options, or None if the user has no home folder."""
     base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     if not base.is_absolute():  # the specification wants others to be ignored
         try:
@@ -207,7 +207,7 @@ def add_options(
 
 
 def _read_size(text: str) -> int | tuple[int, int]:
-    """Return the number of `--size`, or columns and rows of COLUMNSxROWS. Raises OptionError."""
+    """Read a number for `--size`, or columns and rows in the form COLUMNSxROWS. Raises OptionError."""
     columns, cross, rows = text.lower().partition("x")
     if cross and not (columns.isdecimal() and rows.isdecimal()):
         raise OptionError(tr("expected a number or COLUMNSxROWS such as 13x9, found {text}", text=repr(text)))
@@ -216,10 +216,10 @@ def _read_size(text: str) -> int | tuple[int, int]:
 
 
 def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value) -> Options:
-    """Return the options merged from all sources. Highest priority first: command line, `--config`, the user's file,
-    `defaults`.
+    """Return the options, merged from all sources.
 
-    With `--level`, `defaults` contains the level's settings and has priority over the user's file.
+    Highest priority first: command line, `--config`, the user's file, `defaults`. With `--level`, `defaults` contains
+    the level's settings and has priority over the user's file.
     """
     options = Options.for_game(game.name)
     given = {name: value for name, value in vars(args).items() if name in TABLE}
@@ -245,13 +245,13 @@ def named_options(args: argparse.Namespace, game: Game[Any, Any]) -> set[str]:
 
 
 def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return `visits` as a default for `collect`, or nothing if the user set another limit."""
+    """Return `visits` as a default for `collect`; empty if the user has set any limit."""
     given, others = _given(args, game), [name for name in _limits(game) if name != "visits"]
     return {} if any(given.get(name) is not None for name in others) else {"visits": visits}
 
 
 def is_given(args: argparse.Namespace, game: Game[Any, Any], *names: str) -> bool:
-    """Whether the user set one of these options. The value none also counts."""
+    """Return whether the user has set one of these options. The value none counts, too."""
     given = _given(args, game)
     return any(name in given for name in names)
 
@@ -271,7 +271,7 @@ def check_limited(options: Options, game: Game[Any, Any]) -> None:
 
 
 def file_values(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options of the user's file and, over them, of the file of --config."""
+    """Return the options in the user's file, overridden by those in the file of --config."""
     return {**_from_user(args, game), **_from_file(args, game)}
 
 
@@ -300,9 +300,9 @@ def user_values(game: Game[Any, Any]) -> dict[str, Value]:
 
 
 def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | None = None) -> None:
-    """Raise CliError for a network that is no file, or for options that do not fit the game. Loads nothing slow.
+    """Raise CliError if a network is no file, or if options do not suit the game. Nothing slow is loaded.
 
-    `places`: for errors, the place of each option that is not a flag.
+    `places` contains, for errors, the place of each option that is not a flag.
     """
     places = places or {}
     for name, path in (("net", options.net), ("value_net", options.value_net), ("human_net", options.human_net)):

@@ -129,7 +129,7 @@ command continues a run, also with more --positions.
 def add_games(
     parser: argparse.ArgumentParser, command: str, text: str, children: Any = None
 ) -> list[tuple[Game[Any, Any], argparse.ArgumentParser]]:
-    """Add a subcommand for every game that has this command, and return the games with their parsers.
+    """Add a subcommand for each game that has this command. Return the games with their parsers.
 
     The parsed name is `args.game`. `text` is the help, with {} for the game; `children` are the command's subparsers,
     if it has subcommands other than games.
@@ -188,7 +188,7 @@ def with_game(words: Sequence[str]) -> list[str]:
 
 
 def game_first(words: Sequence[str]) -> list[str]:
-    """Return words with the game before the flags: `--size 9 go` becomes `go --size 9`."""
+    """Return words in which the game comes before the flags: `--size 9 go` becomes `go --size 9`."""
     for index in range(2, len(words)):
         if words[index] in GAMES and words[0].startswith("-") and not words[index - 1].startswith("-"):
             return [words[index], *words[:index], *words[index + 1 :]]
@@ -196,7 +196,7 @@ def game_first(words: Sequence[str]) -> list[str]:
 
 
 def split_game(words: Sequence[str], by_flag: str | None) -> tuple[str | None, list[str]]:
-    """Return the game before a list of engines, or that of --game, and the engines."""
+    """Split words into a game (the first word, or the value of --game) and a list of engines."""
     if not words or words[0] not in GAMES:
         return by_flag, list(words)
     if by_flag not in (None, words[0]):
@@ -205,7 +205,7 @@ def split_game(words: Sequence[str], by_flag: str | None) -> tuple[str | None, l
 
 
 def ending_fault(flag: str, name: str, endings: Sequence[str]) -> str:
-    """Return an error message about the name of a saved game."""
+    """Return an error message about the suffix of a saved game's name."""
     found = tr("is a folder, ") if Path(name).is_dir() else ""
     return tr(
         "{flag} {name}: {found}expected a name ending in {endings}",
@@ -225,7 +225,7 @@ def _values(flags: Sequence[str]) -> dict[str, str]:
 
 
 def game_in_flags(flags: Sequence[str]) -> str | None:
-    """Return the game of a saved game (--resume) or of a network (--net, --teacher), or None."""
+    """Return the game of a saved game (--resume) or a network (--net, --teacher) that flags name, or None."""
     values = _values(flags)
     suffix = Path(values.get("--resume", "")).suffix.lower()
     for game in GAMES.values():

@@ -89,7 +89,7 @@ start here:
 
 
 def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentParser:
-    """Return the parser.
+    """Return the parser of all commands.
 
     Only the command in `argv` gets its flags. With `with_all` every command gets them, which imports all modules.
     """
@@ -135,7 +135,7 @@ def find_command(name: str) -> Command:
 
 
 def expanded(words: Sequence[str]) -> list[str]:
-    """Return the command line without aliases: `help X` becomes `X --help`, unless X is a page."""
+    """Return the command line with aliases replaced: `help X` becomes `X --help`, unless X is a page."""
     first, *rest = words or [""]
     if first == "help" and rest[:1] == ["all"]:
         return ["--help-all"]
@@ -226,7 +226,7 @@ def print_error(error: object) -> None:
 
 
 def check_address_space() -> None:
-    """Raise CliError if this process may use too little address space to load the libraries."""
+    """Raise CliError if the limit of the address space is too low to load the libraries."""
     from yomi.engine.cli.parser import CliError
     from yomi.engine.machine import MIN_TO_START, address_space_limit, limit_text
 
@@ -236,7 +236,7 @@ def check_address_space() -> None:
 
 
 def open_closed() -> None:
-    """Put the null device in place of standard streams that were closed at the start (`2>&-`)."""
+    """Open the null device in place of standard streams that were closed at the start (`2>&-`)."""
     # Python sets them to None. Opened in this order, each gets its own descriptor: 0, 1 and 2.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -244,7 +244,7 @@ def open_closed() -> None:
 
 
 def check_stdout() -> None:
-    """Make every failed write to stdout end the command with an error."""
+    """Make the command end with an error if a write to stdout fails."""
     stream = sys.stdout
     if stream is not sys.__stdout__ or not isinstance(stream, io.TextIOWrapper):
         return
@@ -262,12 +262,12 @@ def check_stdout() -> None:
 
 
 def drop_stdout() -> None:
-    """Point stdout at the null device, because the interpreter still writes its buffer at the end."""
+    """Redirect stdout to the null device, because the interpreter still writes its buffer at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def escape_unknown() -> None:
-    """Print characters that the terminal's encoding lacks as escapes, so that no name ends the command."""
+    """Print characters that the terminal's encoding lacks as escapes, so that a name cannot end the command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Windows writes files and pipes in an encoding that lacks most characters.

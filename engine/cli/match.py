@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
-    """Return the settings of a TOML file and its players.
+    """Return the settings and the players in a TOML file.
 
     Raises:
         CliError, OptionError: the file cannot be read, a setting is unknown, or its value is wrong.
@@ -135,7 +135,7 @@ class _Table:
         say(text)
 
     def show(self, lines: Sequence[str], results: Sequence[GameResult]) -> None:
-        """Show the lines about a game, and the table of all games so far unless it is too early."""
+        """Show lines about a game. Also show the table of all games, unless the last one was shown a moment ago."""
         self._erase()
         self._write("\n".join(lines))
         if not sys.stderr.isatty() or time.monotonic() < self._due:
@@ -258,7 +258,7 @@ def _add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], kind: typ
 
 
 def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]:
-    """Read `OPTION=VALUE,...`."""
+    """Read options from `OPTION=VALUE,...`."""
     known = player_options(game.name)
     changes: dict[str, Value] = {}
     for word in filter(None, text.split(",")):
@@ -277,7 +277,7 @@ def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]
 def _play(args: argparse.Namespace, kind: type[SideBySideSettings], work: Callable[..., object]) -> int:
     """Read the settings and the options of both players, play, and print the report.
 
-    `work` plays: it gets the game, the players and the settings; by name the cluster and the words of the command line.
+    `work` plays. It gets the game, the players and the settings; by name the cluster and the words of the command line.
     """
     from yomi.engine.matches.compare import duel_players
 

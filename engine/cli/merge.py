@@ -1,4 +1,4 @@
-"""`yomi merge`: one run from parts that `--task` has made. `yomi status`: the progress of runs, and of their parts."""
+"""`yomi merge`: makes one run from parts of `--task`. `yomi status`: shows the progress of runs and their parts."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def kind_of(run: Run) -> Any:
-    """Return the module that merges this command's runs. Raises JobError."""
+    """Return the module that merges runs of the run's command. Raises JobError if the command is unknown."""
     if run.command not in KINDS:
         raise JobError(f"a run of yomi {run.command} found, expected one of {', '.join(KINDS)}")
     return importlib.import_module(KINDS[run.command])
 
 
 def read_parts(folders: Sequence[Path]) -> list[Part]:
-    """Return the parts in folders, in the order of their tasks. Errors: see `check_parts` and the command's `done`."""
+    """Return the parts in folders, ordered by task. Errors: see `check_parts` and the command's `done`."""
     found = [(folder, read_run(folder)) for folder in part_folders(folders)]
     check_parts(found)
     found.sort(key=lambda pair: pair[1].task.number if pair[1].task else 0)
@@ -129,7 +129,7 @@ def _run_status(args: argparse.Namespace) -> int:
 
 
 def _data(folder: Path, name: str, now: float) -> dict[str, Any]:
-    """Return the status of a folder in the form of a page's data."""
+    """Return the status of a run's folder in the form that the page displays."""
     from yomi.engine.learning.page import plain_data, run_data
     from yomi.engine.learning.store import Store
 
@@ -147,7 +147,7 @@ def _data(folder: Path, name: str, now: float) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """A run, or a part of one, with its progress."""
+    """A run or a part of one, with its progress."""
 
     folder: Path
     run: Run
@@ -171,7 +171,7 @@ class _Share:
 
 
 def _changed(folder: Path) -> float:
-    """Return the time of the newest result: the description of the run and unfinished files are none."""
+    """Return the time of the newest result. The description of the run and unfinished files are no results."""
     names = (path for path in folder.iterdir() if path.name != RUN_NAME and not path.name.startswith("."))
     return max((path.stat().st_mtime for path in names), default=0.0)
 
@@ -217,7 +217,7 @@ def status_text(shares: Sequence[_Share], now: float) -> str:
 
 
 def _rate(rate: float) -> str:
-    """Return a number of units per second in the unit of time in which it is at least 1."""
+    """Return a rate as text: per second, or in a longer unit of time in which it is at least 1."""
     for unit, seconds in (("second", 1), ("minute", 60), ("hour", 3600)):
         if rate * seconds >= 1.0:
             return f"{rate * seconds:.1f} a {unit}"

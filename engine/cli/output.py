@@ -1,4 +1,4 @@
-"""Output of commands: messages to the user, the log file, tables, facts about the machine, JSON files."""
+"""The output of commands: messages to the user, log file, tables, facts about the machine, JSON files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _TerminalFormatter(logging.Formatter):
 
 
 class LogFile(logging.FileHandler):
-    """The log file. The first failed write is reported; later records are still tried."""
+    """The log file. Its first failed write is reported; later records are still written if possible."""
 
     has_failed = False
 
@@ -86,7 +86,7 @@ def machine_facts() -> dict[str, str | int]:
 
 
 def format_cell(value: Any) -> str:
-    """Return a number with separators and at least three significant digits, None as a dash, other values as text."""
+    """Return a number with separators and at least three significant digits; None as a dash; other values as text."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -100,7 +100,7 @@ def format_cell(value: Any) -> str:
 
 
 def format_table(rows: Sequence[Row]) -> str:
-    """Return `rows` as aligned text below the column names: text to the left, numbers to the right."""
+    """Return `rows` as a table below the column names. Text is aligned to the left, numbers to the right."""
     if not rows:
         return "(no results)"
     columns = list(rows[0])
@@ -124,7 +124,7 @@ def print_facts() -> None:
 
 
 def write_json(path: str | Path, name: str, rows: Sequence[Row], *, command: Sequence[str] | None = None) -> None:
-    """Write results with the machine's facts and the command that made them. Raises OSError."""
+    """Write results as JSON, with facts about the machine and the command that made them. Raises OSError."""
     import json
 
     from yomi.nets.files import write_atomically

@@ -46,12 +46,12 @@ argparse._ = tr  # type: ignore[attr-defined]  # argparse looks up its own texts
 
 
 class CliError(LineError):
-    """A mistake of the user. `main` prints it, as it prints any LineError and EvaluatorError of a command."""
+    """The user has made a mistake. `main` prints it, as it prints any LineError and EvaluatorError of a command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command line `yomi NAME ...`. `add` adds its flags, `run` returns the exit status."""
+    """A command line `yomi NAME ...`. `add` adds its flags, and `run` runs it and returns the exit status."""
 
     usage: str
     epilog: str
@@ -60,7 +60,7 @@ class Command:
 
 
 def add_actions(parser: argparse.ArgumentParser, command: str) -> Callable[..., argparse.ArgumentParser]:
-    """Return a function that adds the parser of an action of `yomi COMMAND` from a name, a help text and aliases."""
+    """Return a function that adds an action's parser to `yomi COMMAND`, given its name, help text and aliases."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog=f"yomi {command}")
 
     def add(name: str, text: str, *aliases: str) -> argparse.ArgumentParser:
@@ -75,7 +75,7 @@ def sentence(text: str) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line and suggest similar words. `-h` fills one screen, `--help-all` shows all."""
+    """A parser whose errors are one line and suggest similar words. `-h` fits on one screen, `--help-all` shows all."""
 
     def __init__(self, *, add_help: bool = True, **settings: Any) -> None:
         settings.setdefault("formatter_class", Formatter)
@@ -119,7 +119,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _start(text: str) -> str:
-    """Return the beginning of one of argparse's messages, before its value."""
+    """Return the beginning of a message of argparse, up to the value in it."""
     return tr(text).partition("%")[0]
 
 
@@ -146,7 +146,7 @@ ESSENTIAL = {
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps paragraphs of descriptions to the terminal's width. Indented lines (examples, files) stay as they are.
+    """Wraps the paragraphs of descriptions to the terminal's width. Indented lines (examples, files) stay unchanged.
 
     Paragraphs and the texts of options are translated one by one.
     """
@@ -185,9 +185,9 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def translated_help(text: str, *, is_short: bool = False) -> str:
-    """Return the help of an option in Japanese. Its default is translated if it is made of words.
+    """Translate the help of an option to Japanese, with its default if that consists of words.
 
-    The short help is the first clause, with a default that is not none.
+    With `is_short` the help is the first clause, and the default is omitted if it is none.
     """
     found = re.fullmatch(r"(.*?)(?: \(default: (.*)\))?", text, re.DOTALL)
     assert found is not None
@@ -217,7 +217,7 @@ def add_help_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def short_help(parser: argparse.ArgumentParser) -> str:
-    """Return the whole help of a command if it fits on a screen, otherwise its essential options."""
+    """Return the whole help of a command if it fits on a screen, otherwise the help of its essential options."""
     text = parser.format_help()
     examples = MAX_EXAMPLES
     while not _is_screen(text) and examples > 0:
@@ -267,7 +267,7 @@ def _essential(parser: argparse.ArgumentParser, options: Sequence[argparse.Actio
 
 
 def _shortened(action: argparse.Action) -> argparse.Action:
-    """Return the action with only the first clause of its help, and with its default if it has one."""
+    """Return an option whose help is only the first clause, followed by its default if it has one."""
     found = re.fullmatch(
         r"(.*?)(?:; .*?)?( \(default: (?!none\)).*\))?(?: \(default: none\))?", action.help or "", re.DOTALL
     )
@@ -281,7 +281,7 @@ def _shortened(action: argparse.Action) -> argparse.Action:
 
 
 def _examples(epilog: str, count: int) -> str:
-    """Return the first examples of an epilog, or the whole epilog if it has none."""
+    """Return the first `count` examples of an epilog. An epilog without examples is returned whole."""
     found = re.search(r"^examples?:\n((?: +.*\n?)+)", epilog, re.MULTILINE)
     if found is None:
         return epilog

@@ -62,7 +62,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options, str]:
-    """Return the options with the level's settings, and a line that describes the level ("" at full strength)."""
+    """Return the options with the settings of the level, and a line about the level ("" at full strength)."""
     options = collect(args, game)
     level = Follower(game.name).level if options.level == AUTO else options.level
     if level == FULL:
@@ -75,7 +75,7 @@ def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options,
 
 
 def advice_settings(game: Game[Any, Any], options: Options) -> dict[str, Value]:
-    """Return full-strength options for hints and scores if the engine plays at a level."""
+    """If the engine plays at a level, return the options of full strength for hints and scores, otherwise none."""
     if options.level in (FULL, COUNT):
         return {}
     settings = level_settings(game, 1, options)  # all levels have the same names
@@ -84,7 +84,7 @@ def advice_settings(game: Game[Any, Any], options: Options) -> dict[str, Value]:
 
 
 def _follow(game: Game[Any, Any], options: Options, winner: int | None, human: int) -> None:
-    """Note the result for the level auto, and print the next game's level if it changes."""
+    """Pass the result to the level auto. If the level changes, print the level of the next game."""
     follower = Follower(game.name)
     if winner is not None and follower.note(winner == human):
         echo(tr("The next game: {level}", level=describe_level(game, options, follower.level)))

@@ -1,4 +1,4 @@
-"""`yomi review`: flags, progress bars, and what is printed. The work is in yomi.engine.reviews."""
+"""`yomi review`: flags, progress bars and printed texts. yomi.engine.reviews does the work."""
 
 from __future__ import annotations
 
@@ -176,13 +176,13 @@ def _run_here(args: argparse.Namespace, reviewers: Reviewers, quiz: Sequence[int
 
 
 def search_settings(args: argparse.Namespace) -> str:
-    """Return all that changes a search."""
+    """Return all arguments that change a search, as text."""
     given = sorted((name, str(value)) for name, value in vars(args).items() if name not in OUTPUT_OPTIONS)
     return repr([given, *(sorted(file_values(args, game).items()) for game in GAMES.values())])
 
 
 def _run_share(args: argparse.Namespace, reviewers: Reviewers, cluster: ClusterOptions | None) -> int:
-    """Review the records of a task, or all on a cluster. They are finished one by one: none continues halfway."""
+    """Review the records of a task, or all records on a cluster. An unfinished record is not continued."""
     from yomi.engine.reviews.shares import ReviewShare, collected, review_on_cluster
 
     if args.out is None and cluster is None:
@@ -220,7 +220,7 @@ def _run_share(args: argparse.Namespace, reviewers: Reviewers, cluster: ClusterO
 
 
 def _share_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return all that decides the results and files of a record, as JSON."""
+    """Return the arguments that decide the results and files of a record, as JSON."""
 
     def texts(values: dict[str, Any], *leave_out: str) -> dict[str, str]:
         hidden = (*LEFT_OUT_OF_SHARES, *leave_out)
@@ -261,10 +261,10 @@ def _options(args: argparse.Namespace, game: Game[Any, Any]) -> Options:
 
 
 class Printer(Progress):
-    """Reviews a record: writes its files, prints its tables, and shows a bar with the time left for each scan."""
+    """Reviews one record: writes its files, prints its tables, and shows a bar with the time left for each scan."""
 
     def __init__(self, reviewers: Reviewers, output: Output, job: Job, count: str = "") -> None:
-        """`count`: number of the record, such as 2/7."""
+        """Prepare for one record. `count` is its number as text, such as 2/7."""
         self._reviewers, self.output, self._job, self._count = reviewers, output, job, count
         self._name = ""  # of the current game
         self._bar: Any = None
@@ -276,7 +276,7 @@ class Printer(Progress):
         journal: ReviewJournal | None = None,
         problems: list[tuple[str, Review]] | None = None,
     ) -> bool:
-        """Return whether the last game was searched without results of an interrupted review.
+        """Review the record. Return whether its last game was searched without results of an interrupted review.
 
         An error of the record is reported. `later` are the records after it. `problems` receives the names and reviews
         of its games.
@@ -295,7 +295,7 @@ class Printer(Progress):
             return False
 
     def publish(self, game: ReviewedGame) -> None:
-        """Write the files of a game, and print its table."""
+        """Write the files of a reviewed game, and print its table."""
         is_new = game.engine != self.output.engine
         paths = self.output.add(self._job, game)
         report_notes(say, self._job.path, game.notes)
@@ -348,12 +348,12 @@ class Printer(Progress):
 
 
 def problems(review: Review, sides: Sequence[int]) -> list[ReviewedMove]:
-    """Return the mistakes of some sides to which the search knows a better move, in the order of the game."""
+    """Return the mistakes of some sides, in the order of the game, for which the search knows a better move."""
     return [move for move in review.moves if move.color in sides and review.class_of(move) and move.before.candidates]
 
 
 def ask_problems(name: str, review: Review, sides: Sequence[int], read: Callable[[], str | None]) -> bool:
-    """Ask for the better move of each mistake. Return False if the user leaves.
+    """Ask the user for a better move instead of each mistake. Return False if the user leaves.
 
     `read` returns a line of the user, or None at the end of the input.
     """
@@ -387,7 +387,7 @@ def ask_problems(name: str, review: Review, sides: Sequence[int], read: Callable
 
 
 def judge(review: Review, move: ReviewedMove, answer: int) -> tuple[str, bool]:
-    """Return a sentence on an answer, and whether it is as good as the best move."""
+    """Return a sentence about an answer, and whether that move is as good as the best move."""
     before = move.before
     if answer == before.best:
         return tr("Right: the best move."), True

@@ -1,4 +1,4 @@
-"""`yomi serve`: the server's address, token and end."""
+"""`yomi serve`: the address and token of the server, and how it ends."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _own_address(host: str) -> str:
-    """Return this machine's address in its network: phones cannot look up its name."""
+    """Return this machine's numeric address in its network, because phones cannot look up its name."""
     # Nothing is sent: connecting a datagram socket only chooses the network. The targets are for documentation.
     family, target = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -113,7 +113,7 @@ def _own_address(host: str) -> str:
 
 
 def _show_code(address: str) -> None:
-    """Print the address as a QR code for phones, if the terminal has the characters of its picture."""
+    """Print the address as a QR code for phones, if the terminal can show the characters of the picture."""
     import segno
 
     picture = io.StringIO()
@@ -123,7 +123,7 @@ def _show_code(address: str) -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket, or raise CliError. From then on visitors may come: the address is printed later."""
+    """Return a listening socket, or raise CliError. Visitors may connect from then on; the address is printed later."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`yomi setup`, `yomi config`, `yomi completion`: kernels, the user's file of options, completion in shells."""
+"""`yomi setup`, `yomi config` and `yomi completion`: kernels, the user's file of options, completion in shells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`yomi train`: training by a configuration, and errors of networks. `yomi learn`: a game from nothing."""
+"""`yomi train`: trains by a configuration, or computes errors of networks. `yomi learn`: learns a game from nothing."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) -> int:
-    """Train to the end and export, or only export. Return the exit status, after a signal 128 plus its number."""
+    """Train to the end and export, or only export. Return the exit status: after a signal 128 plus its number."""
     from yomi.nets.training.config import read_config
 
     config = read_config(path, args.set)
@@ -121,7 +121,7 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
 
 
 def _note_start(trainer: Trainer, *, accept_changed: bool) -> None:
-    """Copy the user's files into the folder of a training, and add a line about this start.
+    """Copy the user's files into the folder of a training, and append a line about this start.
 
     Raises:
         NetworkError: a file has changed since the last start.
@@ -140,7 +140,7 @@ def _note_start(trainer: Trainer, *, accept_changed: bool) -> None:
 
 
 def _train_to(trainer: Trainer, last: int) -> int:
-    """Train to a step with a progress bar. Return the number of the signal that stopped it, or 0."""
+    """Train to a step, with a progress bar. Return the number of the signal that has stopped it, or 0."""
     from yomi.engine.cli.bars import Bar
 
     print(

@@ -1,4 +1,5 @@
-"""An engine as a process that exchanges lines, and the base of GTP and USI clients: start, moves, evaluations, end.
+"""An engine as a process that exchanges lines, and the base of its clients for GTP and USI: start, moves, evaluations,
+end.
 
 Two threads read the engine's stdout and stderr all the time, so that the engine never blocks on a full pipe.
 """
@@ -35,15 +36,15 @@ RESIGN, WIN = "resign", "win"
 
 
 class EngineError(Error):
-    """An engine died, fell silent, or gave a meaningless answer. The message is one line."""
+    """An engine has died, does not answer, or gave a meaningless answer. The message is one line."""
 
 
 class RefusedError(EngineError):
-    """An engine lacks a command or option, or answered with an error."""
+    """An engine lacks a command or option, or has answered with an error."""
 
 
 class EngineProcess:
-    """One running engine. One thread reads its lines and closes it; any thread may `send` and `kill`."""
+    """A running engine. One thread reads its lines and closes it. `send` and `kill` are thread-safe."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class EngineProcess:
     # -- talking -----------------------------------------------------------------------------------------------------
 
     def send(self, *lines: str) -> float:
-        """Send lines. Return the `time.monotonic()` just before sending, which is earlier than any answer."""
+        """Send lines. Return the time (`time.monotonic()`) just before, which is earlier than any answer."""
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
         assert self._process.stdin is not None
         begin = time.monotonic()
@@ -101,7 +102,7 @@ class EngineProcess:
         return begin
 
     def line(self, deadline: float) -> tuple[float, str]:
-        """Return when the next line came (`time.monotonic`), and the line.
+        """Return the next line, and the time (`time.monotonic()`) when it came.
 
         Raises EngineError if the engine has ended or floods its output, TimeoutError at the deadline.
         """
@@ -115,7 +116,7 @@ class EngineProcess:
         return found
 
     def last_words(self) -> str:
-        """Return in one line how the process ended, and the end of its stderr. If it has ended, kill its children."""
+        """Return the end of the engine and of its stderr as one line. If the engine has ended, kill its children."""
         has_ended = self._wait(time.monotonic() + 1.0)
         self._readers[1].join(1.0)
         if has_ended:
@@ -135,7 +136,7 @@ class EngineProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process runs. Its children may outlive it until `kill` or `close`."""
+        """Whether the process runs. After its end its children may run until `kill` or `close`."""
         if self._process.returncode is not None:
             return False
         if not hasattr(os, "waitid"):
@@ -150,9 +151,9 @@ class EngineProcess:
     # -- ending ------------------------------------------------------------------------------------------------------
 
     def close(self, farewell: str = "") -> None:
-        """End the process: send a last line, close its input, and kill what remains.
+        """End the process: send `farewell` as a last line, close its input, and kill the rest.
 
-        With a last line the process, and children that hold its output open, have PATIENCE_AT_END seconds.
+        After a last line, the process and children that hold its output open get PATIENCE_AT_END seconds.
         """
         # Wrapper scripts may end before their engine, so the readers are awaited as well as the process.
         deadline = time.monotonic() + (PATIENCE_AT_END if farewell else 0.0)
@@ -171,7 +172,7 @@ class EngineProcess:
             reader.join(1.0)  # a child in a separate session may hold a pipe open: it is left to the daemon thread
 
     def kill(self) -> None:
-        """Kill the process and its children. Any thread may call it."""
+        """Kill the process and its children. Thread-safe."""
         with self._killing:
             if self._is_killed:
                 return
@@ -268,7 +269,7 @@ class EngineMove:
 
 
 class EngineClient(abc.ABC):
-    """One running engine. Only one thread may call it. Methods raise EngineError if the engine fails."""
+    """A running engine, used by one thread. All methods raise EngineError if the engine fails."""
 
     increment_first = False  # whether increments are added before each move, including the first, instead of after it
     decimals = 2  # decimals of a second that the protocol can express
@@ -281,9 +282,9 @@ class EngineClient(abc.ABC):
         cpus: frozenset[int] = frozenset(),
         on_start: OnStart | None = None,
     ) -> None:
-        """Start the engine, ask for its name and options, and send its options and limits.
+        """Start the engine, ask for its name and options, and send the options and limits of `spec`.
 
-        It may be silent for `timeout` seconds beyond its time. Raises RefusedError if it lacks an option or a limit.
+        The engine may take `timeout` seconds beyond its time. Raises RefusedError if it lacks an option or a limit.
         """
         self.spec, self.timeout = spec, timeout
         self.title = spec.name  # until the engine reports its own
@@ -301,14 +302,15 @@ class EngineClient(abc.ABC):
 
     @abc.abstractmethod
     def choose(self, start: str, moves: Sequence[str], color: int, clocks: Clocks) -> EngineMove:
-        """Let the engine choose a move for `color`, the side to move.
+        """Make the engine choose a move for `color`, the side to move.
 
-        `moves` since the initial position `start` (USI only), of both sides in turn. The engine gets those it lacks.
+        `moves` were played since the initial position `start` (USI only), by both sides in turn. The client sends the
+        moves that the engine does not know yet.
         """
 
     @abc.abstractmethod
     def game_over(self, result: str) -> None:
-        """Send the result (win, lose or draw), if the protocol has a command for it."""
+        """Send the result (win, lose or draw) if the protocol has a command for that."""
 
     def clock(self) -> Clock:
         """Return the engine's clock at the start of a game."""
@@ -318,14 +320,14 @@ class EngineClient(abc.ABC):
         self.process.close("quit")
 
     def _line(self, command: str, begin: float, timeout: float) -> tuple[float, str]:
-        """Return when the next line of an answer came, and the line. The command was sent at `begin`."""
+        """Return the next line of an answer to a command sent at `begin`, and the time when it came."""
         try:
             return self.process.line(begin + timeout)
         except TimeoutError:
             raise EngineError(no_answer(command, timeout)) from None
 
     def _allowed(self, clock: Clock) -> float:
-        """Return the seconds that the engine may take for its next move, or 0 without clock and limits."""
+        """Return the seconds that the engine may take for its next move; 0 without clock and limits."""
         return clock.allowed if clock.settings.is_limited else self.spec.limits.seconds or 0.0
 
 
@@ -334,7 +336,7 @@ def no_answer(command: str, seconds: float) -> str:
 
 
 def detect_protocol(spec: EngineSpec) -> str:
-    """Start an engine and return its protocol: gtp or usi. Raises SpecError if it speaks neither."""
+    """Start an engine to find its protocol, gtp or usi. Raises SpecError if it speaks neither."""
     process: EngineProcess | None = None
     try:
         process = EngineProcess(spec.command, folder=spec.folder, environment=spec.environment)

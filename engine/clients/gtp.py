@@ -1,4 +1,4 @@
-"""The client of a GTP engine: games, moves with the engine's evaluation, analyses."""
+"""The client of a GTP engine: games, moves with the engine's evaluation, and analyses."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class GtpClient(EngineClient):
         return command in self.known
 
     def first_known(self, commands: Mapping[str, str], color: str) -> str:
-        """Return the first command that the engine knows, or empty. `commands`: arguments after the color, by name."""
+        """Return the first of `commands` (name -> arguments after the color) that the engine knows; empty if none."""
         return next((f"{name} {color} {rest}".rstrip() for name, rest in commands.items() if self.knows(name)), "")
 
     def analyse(self, command: str, seconds: float) -> Iterator[tuple[float, str]]:
-        """Send a command that begins an analysis; yield its lines for some seconds, with the seconds since then."""
+        """Send a command that begins an analysis. For some seconds, yield its lines with the seconds since then."""
         begin = self.process.send(command)
         end: float | None = None
         while True:
@@ -114,7 +114,7 @@ class GtpClient(EngineClient):
         """Do nothing: GTP has no command for results."""
 
     def genmove(self, color: str, clock: Clock) -> EngineMove:
-        """Let the engine choose a move, and play it on its own board."""
+        """Make the engine choose a move, which it also plays on its own board."""
         if clock.settings.is_limited and self.knows("time_left"):
             self.ask(self._time_left(color, clock))
         command = (self.spec.evaluations and self.first_known(GENMOVES, color)) or f"genmove {color}"
@@ -130,7 +130,7 @@ class GtpClient(EngineClient):
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _answer(self, command: str, begin: float, timeout: float) -> tuple[str, float]:
-        """Return the text of the answer to a command that was sent at `begin`, and the seconds it took."""
+        """Return the answer to a command that was sent at `begin`, and the seconds that it took."""
         lines: list[str] = []
         arrived = begin
         while True:
@@ -214,7 +214,7 @@ def _number(seconds: float) -> str:
 
 
 def read_evaluation(report: str, command: str) -> Evaluation | None:
-    """Read a report: CGOS's JSON, or a line `info move ...` of KataGo or Leela Zero. Return None for other text."""
+    """Read CGOS's JSON, or a line `info move ...` of KataGo or Leela Zero. Return None for other reports."""
     if report.startswith("{"):
         return _read_json(report)
     return _read_info(report, 10000.0 if command.startswith("lz-") else 1.0)

@@ -1,4 +1,4 @@
-"""Descriptions of engines by users (yomi with options, or any command line), their limits, and their clocks.
+"""Engines that users describe: yomi with options, or any command line. Also their limits and clocks.
 
 Mistakes in descriptions raise SpecError.
 """
@@ -31,12 +31,12 @@ YOMI_LIMITS = ("visits", "playouts", "seconds")
 
 
 class SpecError(LineError, ValueError):
-    """A wrong description of an engine or its limits. The message is one line."""
+    """The description of an engine or its limits is wrong. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """Limits of one engine; None for no limit. Times are in seconds."""
+    """Limits of one engine; None means no limit. Times are in seconds."""
 
     main: float | None = None
     byoyomi: float | None = None
@@ -72,7 +72,7 @@ class EngineLimits:
         return self.main is not None or self.byoyomi is not None or self.increment is not None
 
     def over(self, other: EngineLimits) -> EngineLimits:
-        """Return these limits with missing values from `other`. A clock or `seconds` replaces all times of `other`."""
+        """Return these limits; `other` supplies missing ones. A clock or `seconds` here replaces all its times."""
         mine = {name: value for name, value in asdict(self).items() if value is not None}
         clock = ("main", "byoyomi", "periods", "stones", "increment", "seconds")
         replaced = clock if any(name in mine for name in clock) else ()
@@ -151,7 +151,7 @@ def spec_table(text: str) -> dict[str, object]:
 
 
 def without_secrets(text: str) -> str:
-    """Return a player of a command line with `...` in place of the values of its environment."""
+    """Return a player of a command line, in which `...` replaces the values of its environment."""
     engine, separator, rest = text.partition(SEPARATOR)
     if not separator:
         return text
@@ -160,7 +160,7 @@ def without_secrets(text: str) -> str:
 
 
 def networks_of(spec: EngineSpec) -> dict[str, str]:
-    """Return the network files that the command line of a yomi engine names, by flag."""
+    """Return the network files in the command line of a yomi engine, by flag."""
     known = {TABLE[name].flag for name in ("net", "value_net")} if is_own(spec) else ()
     return {flag: file for flag, file in pairwise(spec.command) if flag in known}
 
@@ -222,17 +222,17 @@ def with_unique_names(specs: Sequence[EngineSpec]) -> list[EngineSpec]:
 
 
 def is_yomi(word: str) -> bool:
-    """Whether the first word of a command line stands for this program."""
+    """Return whether the first word of a command line means this program."""
     return word == YOMI or word.startswith(f"{YOMI}:")
 
 
 def is_own(spec: EngineSpec) -> bool:
-    """Whether `parse_spec` made this engine from `yomi`."""
+    """Return whether `parse_spec` made this engine from the word `yomi`."""
     return spec.command[: len(OWN)] == OWN
 
 
 def _yomi(command: list[str], game: str, protocol: str) -> tuple[dict[str, object], list[str]]:
-    """Return the limits in `yomi:OPTION=VALUE,... [FLAG ...]`, and the command line of that engine."""
+    """Return the limits in `yomi:OPTION=VALUE,... [FLAG ...]`, and the command line of the engine."""
     limits: dict[str, object] = {}
     flags: list[str] = []
     known = {row.name: row for row in rows_for(game)}

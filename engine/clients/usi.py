@@ -1,4 +1,4 @@
-"""The client of a USI engine: games, searches that may ponder and can be stopped, analyses."""
+"""The client of a USI engine: games, analyses, and searches that may ponder and can be stopped."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class UsiClient(EngineClient):
         self._ask("isready", "readyok")
 
     def set_option(self, name: str, text: str) -> None:
-        """Set an option between games; an empty text presses a button."""
+        """Set an option between games. An empty text presses a button."""
         self.process.send(f"setoption name {name} value {text}" if text else f"setoption name {name}")
 
     def lower_margins(self) -> None:
-        """Ask for short reserves of time, as the clock is on this machine. Options and flags of the user stay."""
+        """Ask for short reserves of time, since the clock is on this machine. The user's own options stay."""
         if "--lag" in self.spec.command or "--byoyomi-margin" in self.spec.command:
             return
         for name in MARGINS:
@@ -74,7 +74,7 @@ class UsiClient(EngineClient):
         allowed: float = math.inf,
         clock_start: float | None = None,
     ) -> UsiSearch:
-        """Start a search. It has to end before the next one starts.
+        """Start a search. The last one must have ended.
 
         Args:
             sfen: initial position, or `startpos`.
@@ -91,7 +91,7 @@ class UsiClient(EngineClient):
         return self.start(start, moves, self._limits(color, clocks), self._allowed(clocks[color])).wait()
 
     def analyse(self, sfen: str, moves: Sequence[str], seconds: float) -> Iterator[tuple[float, str]]:
-        """Let the engine analyse for some seconds; yield its reports with the seconds since the command."""
+        """Make the engine analyse for some seconds. Yield its reports with the seconds since the command."""
         search = self.start(sfen, moves, "infinite")
         yield from search.reports(seconds)
         search.stop()
@@ -167,12 +167,12 @@ class UsiSearch:
         self._expect(go, self._begin if clock_start is None else clock_start, allowed + self._timeout)
 
     def stop(self) -> None:
-        """Ask for the move at once. If this cannot be sent, waiting for the move raises the error."""
+        """Ask for the move at once. If this cannot be sent, the call that waits for the move raises the error."""
         with self._lock:
             self._say("stop", time.monotonic(), STOP_TIMEOUT)
 
     def ponderhit(self, allowed: float, clock_start: float) -> None:
-        """Confirm the guess of a pondering engine, unless it was stopped; arguments as in `start`."""
+        """Confirm the guess of a pondering engine, unless it was stopped. For the arguments see `start`."""
         with self._lock:
             if not self._last_word:
                 self._say("ponderhit", clock_start, allowed + self._timeout)
@@ -204,7 +204,7 @@ class UsiSearch:
         return self._move
 
     def _say(self, word: str, begin: float, patience: float) -> None:
-        """Send a word once, unless the engine has moved. The caller holds the lock."""
+        """Send a word once, unless the engine has answered already. The caller holds the lock."""
         if self._move is not None or self._last_word == word:
             return
         self._last_word = word
@@ -218,7 +218,7 @@ class UsiSearch:
         self._due = min(self._due, (begin + patience, no_answer(command, patience)))
 
     def _check(self, at: float) -> None:
-        """Raise EngineError if a word could not be sent, or if no move came by `at` and it is overdue."""
+        """Raise EngineError if a word could not be sent, or if the move is overdue at time `at`."""
         if self._failure is not None:
             raise self._failure
         due, fault = self._due
@@ -231,7 +231,7 @@ class UsiSearch:
 
 
 def clock_words(clocks: Clocks, color: int = BLACK) -> str:
-    """Return clocks in the form of `go`: with increments, otherwise with the byo-yomi of `color`, even of 0."""
+    """Return the words of `go` for clocks: with increments, otherwise with the byo-yomi of `color`, which may be 0."""
     black, white = clocks[BLACK], clocks[WHITE]
     words = f"btime {_milliseconds(black.main)} wtime {_milliseconds(white.main)}"
     increments = black.settings.increment, white.settings.increment
@@ -245,7 +245,7 @@ def _milliseconds(seconds: float) -> int:
 
 
 def read_info(line: str, before: Evaluation | None) -> Evaluation | None:
-    """Return the evaluation in a report, or `before` if it has no score or is not of the best variation.
+    """Return the evaluation in a report. Without a score, or for another than the best variation, return `before`.
 
     A bound of the score counts only if there is no score before it.
     """

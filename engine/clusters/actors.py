@@ -57,13 +57,13 @@ Places: TypeAlias = Mapping[str, str]  # path of a network on a node, by its pat
 
 
 def sent_networks(players: Iterable[Options]) -> tuple[str, ...]:
-    """Return the network files that options name, each once."""
+    """Return the network files that the players' options name, each once."""
     files = (file for options in players for file in _networks(options).values())
     return tuple(dict.fromkeys(file for file in files if Path(file).is_file()))
 
 
 def moved(options: Options, places: Places) -> Options:
-    """Return options with the node's copies of the networks."""
+    """Return options in which the node's copies replace the networks."""
     return options.with_values({name: places[file] for name, file in _networks(options).items() if file in places})
 
 
@@ -73,7 +73,7 @@ def _networks(options: Options) -> dict[str, str]:
 
 
 class ClusterError(LineError):
-    """A cluster cannot be used, or is lost."""
+    """A cluster cannot be used, or the connection is lost."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class ClusterOptions:
 
 
 class Cluster:
-    """The connection to a cluster. A process can have only one."""
+    """The connection to a cluster. A process can have one only."""
 
     def __init__(self, options: ClusterOptions) -> None:
         """Start a cluster, or connect to one.
@@ -128,7 +128,7 @@ class Cluster:
 
     @functools.cached_property
     def actors(self) -> int:
-        """Number of actors: set by the options, otherwise the number that the cluster has room for now."""
+        """Number of actors that the options set; otherwise as many as the cluster has room for now."""
         if self.options.actors is not None:
             return self.options.actors
         needs = {"CPU": self.options.cpus, "GPU": self.options.gpus}
@@ -137,7 +137,7 @@ class Cluster:
         return max(1, room)
 
     def check(self) -> None:
-        """Check about once a second that the cluster can be reached. Calls to a lost cluster never return.
+        """Check, about once a second, that the cluster can be reached, since calls to a lost cluster never return.
 
         Raises:
             ClusterError: it has been lost for HEAD_SECONDS.
@@ -155,7 +155,7 @@ class Cluster:
             )
 
     def wait(self) -> None:
-        """Wait until the cluster can be reached. Ray silently ends a process that stores an object without a head.
+        """Wait until the cluster can be reached. Ray would silently end a process that stores an object without it.
 
         Raises:
             ClusterError: it has been lost for HEAD_SECONDS.
@@ -173,12 +173,12 @@ class Cluster:
         return ""
 
     def put(self, content: bytes) -> Any:
-        """Store an object and return its reference. Raises ClusterError if the cluster is lost."""
+        """Store an object in the cluster and return its reference. Raises ClusterError if the cluster is lost."""
         self.wait()
         return self.ray.put(content)
 
     def parcel(self, path: str) -> Parcel:
-        """Store a network, unless it is stored already. Any thread may call it.
+        """Store a network, unless it has been stored already. Thread-safe.
 
         Raises:
             ClusterError: the cluster is lost, or the weights are in other files.
@@ -253,7 +253,7 @@ def _reach(address: str) -> None:
 
 @dataclass(frozen=True)
 class Parcel:
-    """A network in the object store."""
+    """A network in the cluster's object store."""
 
     digest: str  # of its files; empty for a network that comes with yomi, which every node has
     name: str  # of its file
@@ -261,7 +261,7 @@ class Parcel:
     content: list[Any]
 
     def unpack(self) -> str:
-        """Return the path of the node's copy of the network."""
+        """Copy the network to the node if it is missing there. Return the path of the copy."""
         if not self.digest:
             return str(MODELS_DIR / self.name)
         folder = default_cache_dir() / "cluster"
@@ -280,7 +280,7 @@ class Parcel:
 
 
 def _files(path: Path) -> dict[str, bytes]:
-    """Return the contents of a network's files by name: the network and its recommended options, if they exist."""
+    """Return the contents of a network's files by name: the network, and its recommended options if they exist."""
     found = (path, path.with_name(f"{path.name}{VALUES}"))
     return {file.name: file.read_bytes() for file in found if file.exists()}
 
@@ -332,7 +332,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The object that an actor makes: `make(places, *arguments)`. Both travel by pickle to the nodes."""
+    """How an actor makes its object: `make(places, *arguments)`. Both are pickled and sent to the nodes."""
 
     make: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -341,7 +341,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Answer:
-    """A returned value, or the loss of an actor."""
+    """The answer of an actor: a returned value, or that the actor is lost."""
 
     actor: int
     name: str  # of the method; BEGIN: the actor is ready; LOST: it is lost
@@ -350,7 +350,7 @@ class Answer:
 
 
 class ActorTable(abc.ABC):
-    """Actors of one kind, by their numbers. A lost actor is started again where there is room.
+    """Actors of one kind, by number. A lost actor is started again when there is room.
 
     One thread at a time may use them.
     """
@@ -358,7 +358,7 @@ class ActorTable(abc.ABC):
     failed = "no actor of the cluster can work"  # before the reason, if no actor succeeds
 
     def __init__(self, recipe: Callable[[int], Recipe], count: int, on_loss: OnLoss) -> None:
-        """Start nothing yet.
+        """Store the arguments. Subclasses start the actors.
 
         Args:
             recipe: returns the recipe of each start, counted from 0.
@@ -386,18 +386,18 @@ class ActorTable(abc.ABC):
 
     @abc.abstractmethod
     def call(self, number: int, name: str, *arguments: Any) -> None:
-        """Call a method of a ready actor. `poll` returns its answer. The calls of an actor are done in their order."""
+        """Call a method of a ready actor. `poll` returns its answer. An actor does its calls in their order."""
 
     @abc.abstractmethod
     def close(self) -> None:
         """End the actors. Unfinished work is lost."""
 
     def note_success(self) -> None:
-        """Reset the number of losses that ends the run."""
+        """Reset the count of losses after which the run ends."""
         self._failures = 0
 
     def lose(self, number: int, why: str, fault: Exception | None = None) -> Answer:
-        """End an actor. Another one is started in its place. Raises ClusterError if no actor succeeds."""
+        """End an actor, which starts again later, and return its answer LOST. Raises ClusterError if all fail."""
         self._ready[number] = False
         actor, self._there[number] = self._there[number], None
         ended = self._end(number, actor)
@@ -421,18 +421,18 @@ class ActorTable(abc.ABC):
 
     @abc.abstractmethod
     def _begin(self, number: int, recipe: Recipe) -> Any:
-        """Request an actor and return it. Its first answer is BEGIN."""
+        """Request an actor and return its handle. The first answer of the actor is BEGIN."""
 
     @abc.abstractmethod
     def _end(self, number: int, actor: Any) -> str:
-        """End an actor, and return how it ended, if that is known."""
+        """End an actor. Return how it ended, as far as that is known."""
 
 
 class Actors(ActorTable):
     """Actors on a Ray cluster."""
 
     def __init__(self, cluster: Cluster, recipe: Callable[[int], Recipe], on_loss: OnLoss) -> None:
-        """Request the actors. They start as soon as there is room. `close` closes the cluster, too."""
+        """Request the actors. They start when there is room. `close` closes the cluster, too."""
         super().__init__(recipe, cluster.actors, on_loss)
         self._cluster, self._ray = cluster, cluster.ray
         options = cluster.options
@@ -490,7 +490,7 @@ class Actors(ActorTable):
 
 
 def _why(error: Exception) -> tuple[str, Exception | None]:
-    """Return the reason for the loss of an actor, on one line, and the error of its own code if there is one."""
+    """Return the reason for the loss of an actor as one line, and the error of its own code if there was one."""
     cause = getattr(error, "cause", None)
     lines = str(error if cause is None else cause).strip().splitlines() or [type(cause or error).__name__]
     if cause is not None:

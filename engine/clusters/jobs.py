@@ -1,4 +1,4 @@
-"""Long work as numbered units, which several machines can share: tasks, the description of a run, and its parts.
+"""Long work as numbered units, which several machines can share: tasks, descriptions of runs, and their parts.
 
 A command counts its units from 0. The result of a unit depends on its number and on the settings alone. `--task 2/5`
 does the units 1, 6, 11, ... in a folder of its own, a part. `yomi merge` makes one run of the parts.
@@ -37,12 +37,12 @@ CLUSTER = "cluster"  # group of settings
 
 
 class JobError(LineError):
-    """A run cannot be read, or parts do not fit together."""
+    """A run cannot be read, or parts do not belong together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A share of a run: each unit whose number leaves the remainder `number - 1` when divided by `count`."""
+    """A share of a run: the units for which unit % count == number - 1."""
 
     number: int  # from 1
     count: int
@@ -117,13 +117,13 @@ class ClusterSettings:
 
 
 def folder_of(out: Path, task: Task | None) -> Path:
-    """Return the folder that a command writes to: that of its task in `out`, or `out`."""
+    """Return the folder to which a command writes: its task's folder in `out`, or `out` without a task."""
     return out if task is None else out / task.folder
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A start of a run. A continued run has several."""
+    """One start of a run. A run that was continued has several."""
 
     version: str
     machine: Mapping[str, str | int]
@@ -133,7 +133,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The description of a run in its folder."""
+    """The description of a run, stored in its folder."""
 
     command: str  # such as "dataset play"
     words: Sequence[str]  # the command line after `yomi`, without --task
@@ -146,7 +146,7 @@ class Run:
 
     @property
     def share(self) -> range:
-        """The units of this run's task."""
+        """Numbers of the units of this run's task."""
         return (self.task or Task(1, 1)).share(self.units)
 
     def command_line(self, task: Task | None) -> str:
@@ -169,7 +169,7 @@ def without_task(words: Sequence[str]) -> list[str]:
 
 
 def named_network(path: str | Path) -> str:
-    """Return the name of a network's file and the beginning of its digest. Raises NetworkError."""
+    """Return the name of a network's file with the beginning of its digest. Raises NetworkError."""
     return f"{Path(path).name} {source_digest(Path(path))[:DIGEST_LENGTH]}"
 
 
@@ -177,10 +177,10 @@ def begin_run(folder: Path, run: Run, done: int, *, is_new: bool) -> None:
     """Write the description of a run that starts now, after the descriptions of its earlier starts.
 
     Args:
-        folder: of the run. The caller has checked that it is the folder of this work.
-        run: its description.
-        done: units that are already there.
-        is_new: whether nothing is there, also no part of a unit.
+        folder: folder of the run. The caller has checked that it is the folder of this work.
+        run: description of the run.
+        done: number of units that are done already.
+        is_new: whether the folder is empty: not even a part of a unit is done.
 
     Raises:
         JobError: the description of the earlier starts is broken.
@@ -236,7 +236,7 @@ def _has_form(run: Run) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a run: its folder, its description, and the units that are done."""
+    """A part of a run: its folder, its description, and the units that it has done."""
 
     folder: Path
     run: Run
@@ -244,7 +244,7 @@ class Part:
 
 
 def part_folders(paths: Iterable[Path]) -> list[Path]:
-    """Return folders, with the parts inside in place of a folder that is no run itself."""
+    """Return the folders of parts. The parts inside a folder replace it if it is no run itself."""
     found: list[Path] = []
     for path in paths:
         inside = [] if (path / RUN_NAME).exists() else sorted(path.glob(f"part-*/{RUN_NAME}"), key=_task_number)
@@ -261,7 +261,7 @@ def check_parts(parts: Sequence[tuple[Path, Run]]) -> None:
     """Check that parts belong to one run.
 
     Raises:
-        JobError: one is of another command, version, network, setting or division, or no part, or there twice.
+        JobError: a part differs in command, version, network, setting or division; or it is no part, or named twice.
     """
     folder, first = parts[0]
     version = first.starts[0].version
@@ -288,7 +288,7 @@ def check_parts(parts: Sequence[tuple[Path, Run]]) -> None:
 
 
 def _networks(run: Run, first: Run) -> list[tuple[str, object, object]]:
-    """Return the uses whose networks differ in two runs, each with both networks. Contents count, not file names."""
+    """Return (use, network, network) for each use whose networks differ in two runs. Contents count, not file names."""
     names = dict.fromkeys([*first.networks, *run.networks])
     both = ((name, run.networks.get(name, "none"), first.networks.get(name, "none")) for name in names)
     return [(name, own, other) for name, own, other in both if own.split()[-1] != other.split()[-1]]
@@ -300,7 +300,7 @@ def _short(value: object) -> str:
 
 
 def missing_lines(parts: Sequence[Part]) -> tuple[int, list[str]]:
-    """Return how many units are missing in all parts, and a line with a command for each task that has missing ones."""
+    """Return the number of units that no part has done, and a line with a command for each task that lacks some."""
     some = parts[0].run
     known = {part.run.task.number: part.done for part in parts if part.run.task is not None}
     lines, total = [], 0
@@ -314,7 +314,7 @@ def missing_lines(parts: Sequence[Part]) -> tuple[int, list[str]]:
 
 
 def ranges(units: Sequence[int], step: int, limit: int = 8) -> str:
-    """Return the numbers of units from 1, those at equal distances as `FIRST to LAST`."""
+    """Return the numbers of units, counted from 1, as text. Equal distances are written as `FIRST to LAST`."""
     runs = [
         [unit for _, unit in group] for _, group in groupby(enumerate(units), lambda pair: pair[1] - pair[0] * step)
     ]

@@ -1,4 +1,4 @@
-"""Processes of this machine with a connection, and actors made of them: for work without Ray."""
+"""Processes of this machine that have a connection, and actors made of them: for work without Ray."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ChildProcess:
     """A process with a connection to this one. It works until the connection is closed."""
 
     def __init__(self, main: Callable[..., None], *arguments: Any) -> None:
-        """Start the process. It calls `main` with its end of the connection and the arguments."""
+        """Start the process. It calls `main` with its end of the connection, followed by the arguments."""
         context = multiprocessing.get_context("spawn")
         self.link, other = context.Pipe()
         self.process = context.Process(target=_run_child, args=(main, other, *arguments), daemon=True)
@@ -27,7 +27,7 @@ class ChildProcess:
         other.close()
 
     def end(self, seconds: float = END_SECONDS) -> int | None:
-        """Close the connection, end the process at the latest after some seconds, and return its status."""
+        """Close the connection. If the process still runs after `seconds`, kill it. Return its exit status."""
         self.link.close()
         self.process.join(seconds)
         if self.process.is_alive():
@@ -53,7 +53,7 @@ class ProcessActors(ActorTable):
     failed = "no process can play"
 
     def __init__(self, recipe: Callable[[int], Recipe], count: int, on_loss: OnLoss) -> None:
-        """Start the processes. See `ActorTable`."""
+        """Start the processes. For the arguments see `ActorTable`."""
         super().__init__(recipe, count, on_loss)
         self._answers: list[Answer] = []  # that are there before the connections are asked
         for number in range(count):

@@ -1,4 +1,4 @@
-"""The numbered units of a command on actors: which actor does which unit.
+"""Distributes the numbered units of a command to actors.
 
 `distribute` is the schedule. It knows nothing of Ray. Each command has a subclass of `UnitWorker`, which actors make.
 """
@@ -25,15 +25,15 @@ Unit: TypeAlias = tuple[int, Any]
 
 
 class UnitWorker:
-    """Does units in an actor, one after the other."""
+    """Does units inside an actor, one after the other."""
 
     def __init__(self) -> None:
         self._left: deque[Unit] = deque()
 
     def step(self, units: Sequence[Unit]) -> list[Unit]:
-        """Take units, finish at least one of all open units, and return the results of the finished ones.
+        """Accept units, finish at least one of all open units, and return the results of the finished units.
 
-        Without an open unit return at once.
+        Without an open unit, return at once.
         """
         self._left += units
         if not self._left:
@@ -46,21 +46,21 @@ class UnitWorker:
         raise NotImplementedError
 
     def close(self) -> None:
-        """End what the worker has started. Nobody calls it in an actor: there its process ends."""
+        """End everything that the worker has started. Not called in an actor, whose process ends."""
 
 
 def distribute(
     actors: ActorTable, units: Iterable[Unit], *, slots: int = 1, in_order: bool = False
 ) -> Iterator[tuple[int, Any]]:
-    """Let actors do units, and yield the number of each once, with its result.
+    """Make actors do units. Yield the number of each unit once, with its result.
 
-    The units of a lost actor are given out again, before others. An actor that returns a result of a unit that is not
-    its own is lost, too. Actors have few open units, so that they wait if the caller does.
+    The units of a lost actor are given out again, before others. An actor that returns the result of a unit that it
+    does not have is lost, too. Actors have few open units, so that they wait if the caller does.
 
     Args:
-        actors: they make `UnitWorker`s.
+        actors: make `UnitWorker`s.
         units: their numbers are different and in order.
-        slots: units that an actor does at the same time. It has one more, at least, to continue with.
+        slots: units that an actor does at the same time. It gets at least one more, to continue with.
         in_order: yield the units in their order, otherwise as they end.
 
     Raises:
@@ -103,7 +103,7 @@ class _Schedule:
         return self._is_empty and not self._again and not self.order and not any(self.pending.values())
 
     def fill(self) -> None:
-        """Give each ready actor the units that it can begin now. Only then queue further units ahead of time."""
+        """Give each ready actor the units that it can begin now. Afterwards queue further units ahead of time."""
         ready = self.actors.ready
         for want, calls in ((self.slots, 1), (self.want, CALLS_AHEAD)):
             for actor in ready:
@@ -137,7 +137,7 @@ class _Schedule:
         return taken
 
     def done(self, answer: Answer) -> list[Unit]:
-        """Return the results in an answer. If one is of a unit that its actor does not have, the actor is lost."""
+        """Return the results in an answer. An actor that answers with a unit that it does not have is lost."""
         given = dict(self.given[answer.actor])
         for number, _ in answer.value:
             if number not in given:
@@ -172,12 +172,12 @@ class UnitPool:
     def __init__(
         self, place: ClusterOptions | int, prepare: Callable[[int], tuple[Recipe, int]], say: Callable[[str], None]
     ) -> None:
-        """Connect, and request the actors.
+        """Connect to the cluster, and request the actors.
 
         Args:
             place: the cluster, or the number of processes of this machine.
-            prepare: returns the recipe of UnitWorkers, and the units that each does at the same time, given the number
-                of actors.
+            prepare: gets the number of actors. Returns the recipe of UnitWorkers, and how many units each does at the
+                same time.
             say: receives a line for each lost actor.
 
         Raises:
@@ -197,7 +197,7 @@ class UnitPool:
             raise
 
     def run(self, units: Iterable[Unit], *, in_order: bool = False) -> Iterator[Unit]:
-        """Let the actors do units: see `distribute`."""
+        """Make the actors do units; see `distribute`."""
         return distribute(self._actors, units, slots=self._slots, in_order=in_order)
 
     def close(self) -> None:
@@ -212,7 +212,7 @@ class UnitPool:
 
 
 def _end_run(number: int, why: str) -> None:
-    """Report a process of this machine that has ended: no other one takes its place."""
+    """Raise ClusterError about a process of this machine that has ended, since no other process replaces it."""
     if why.startswith("ended with"):
         raise ClusterError(f"a process has {why}; run the same command again to continue")
     raise ClusterError(f"a process has failed: {why}")

@@ -1,4 +1,4 @@
-"""Errors of any network of a known format on a data set (`yomi train test`), computed in float32."""
+"""Errors of a network of any format on a data set, computed in float32: `yomi train test`."""
 
 from __future__ import annotations
 

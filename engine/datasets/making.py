@@ -1,4 +1,4 @@
-"""Data sets from game files: find and read the files, and cut rows into shards."""
+"""Makes data sets from game files: finds and reads the files, and divides rows into shards."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
 
 
 def named(path: Path) -> str:
-    """Return the description of a file in a manifest: its name and the start of its digest."""
+    """Return the name of a file with the beginning of its digest, as manifests describe files."""
     return f"{path.name} {source_digest(path)[:16]}"
 
 
 def readable_files(
     paths: Sequence[Path], suffixes: Sequence[str], left_out: LeftOut
 ) -> tuple[list[Path], tuple[str, ...]]:
-    """Return the readable files of `find_files`, and their descriptions in a manifest. Others go to `left_out`."""
+    """Return the readable files of `find_files`, with descriptions for a manifest. Others go to `left_out`."""
     names: dict[Path, str] = {}
     for path in find_files(paths, suffixes):
         try:
@@ -106,7 +106,7 @@ def sgf_texts(path: Path) -> Iterator[bytes]:
 
 
 def held_out(count: int, share: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Return which of `count` games are held out for tests [count]: at least one if there are two or more."""
+    """Return a mask [count] of the games held out for tests: at least one if there are two or more."""
     number = round(count * share)
     if share > 0.0 and count > 1:
         number = min(max(number, 1), count - 1)
@@ -119,11 +119,11 @@ def held_out(count: int, share: float, seed: int) -> npt.NDArray[np.bool_]:
 def plan_shards(
     rows: npt.NDArray[Any], held: npt.NDArray[np.bool_], sizes: npt.NDArray[np.integer[Any]], shard_rows: int
 ) -> list[Planned]:
-    """Return the shards of a set.
+    """Divide the rows of a data set into shards.
 
     Args:
         rows: rows of the whole set in their final order [n].
-        held: which rows are held out [n].
+        held: mask of the rows that are held out [n].
         sizes: board size of each row [n].
         shard_rows: rows of each shard, except the last of its split and size.
     """
@@ -137,7 +137,7 @@ def plan_shards(
 
 
 def announce_kernels(game: Game[Any, Any], say: Say) -> None:
-    """Compile the game's kernels, and tell the user if kernels for data sets will be compiled later."""
+    """Compile the game's kernels. Tell the user if kernels for data sets must be compiled later."""
     game.compile(say)
     if not (CACHE_DIRECTORY / f"datasets-{kernel_key('datasets')}").exists():
         say("the first data set compiles kernels of its own, which takes about half a minute")

@@ -1,4 +1,4 @@
-"""The shards that a command makes: here or on a cluster, all or a task's share, and sets merged of parts."""
+"""Makes the shards of a command, here or on a cluster: all shards, or a task's share. Merges sets from parts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Named: TypeAlias = tuple[str, int, str]  # split, board size and name of a shard
 
 @dataclass(frozen=True, slots=True)
 class ShardWork:
-    """The share of a command's shards that this process makes."""
+    """The shards of a command that this process makes."""
 
     command: str  # such as "dataset play"
     words: Sequence[str] = ()  # the command line
@@ -34,11 +34,11 @@ class ShardWork:
     cluster: ClusterOptions | None = None  # makes the shards
 
     def begin(self, dataset: Dataset, names: Sequence[str]) -> list[int]:
-        """Write the description of the run, and return the numbers of the shards to make.
+        """Write the description of the run. Return the numbers of the shards to make.
 
         Args:
-            dataset: as it is now.
-            names: of all shards of the whole set, in the order of their numbers.
+            dataset: the data set as it is now.
+            names: names of all shards of the whole set, in the order of their numbers.
 
         Raises:
             JobError, OSError: from `begin_run`.
@@ -56,11 +56,11 @@ class ShardWork:
 
 
 class ShardMaker:
-    """Makes the columns of shards. It travels by pickle to the actors of a cluster."""
+    """Makes the columns of shards. It is pickled and sent to the actors of a cluster."""
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """The files of the networks that it uses."""
+        """Files of the networks that the maker uses."""
         return ()
 
     def move(self, places: Places) -> None:
@@ -70,7 +70,7 @@ class ShardMaker:
         raise NotImplementedError
 
     def close(self) -> None:
-        """End what the maker has started."""
+        """End everything that the maker has started."""
 
 
 def make_shards(
@@ -158,7 +158,7 @@ def _is_name(name: object) -> bool:  # a part may come from anywhere
 
 
 def merge(parts: Sequence[Part], out: Path) -> None:
-    """Copy the shards of all parts, and from the first part the manifest and the cache of games, to a folder.
+    """Copy the shards of all parts to a folder, and from the first part the manifest and the cache of games.
 
     Raises:
         OSError: a file cannot be copied.
@@ -175,7 +175,7 @@ def merge(parts: Sequence[Part], out: Path) -> None:
 
 
 def results(folders: Sequence[Path], run: Run) -> list[str]:
-    """Return the number of positions so far. Raises NetworkError if a set is broken."""
+    """Return a line with the number of positions so far. Raises NetworkError if a set is broken."""
     sets = [open_dataset(folder) for folder in folders]
     counts = (f"{sum(dataset.rows(split) for dataset in sets):,} {split}" for split in SPLITS)
     return [f"positions: {' + '.join(counts)}"]

@@ -1,1 +1,1 @@
-"""Evaluators compute policy logits and values for a batch of leaves."""
+"""Evaluators: they compute policy logits and values for batches of leaves."""

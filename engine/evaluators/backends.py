@@ -1,4 +1,4 @@
-"""Backends that compute a network of layers: yomi's kernels, onnxruntime on the processor, or a session on a GPU."""
+"""Backends that compute networks with layers: yomi's kernels, onnxruntime on the processor, or a session on a GPU."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def native_precision(asked: str) -> str:
 
 
 class Backend(Protocol):
-    """Computes a network of layers. There is a subclass for native kernels, for onnxruntime and for GPUs."""
+    """Computes a network with layers. Subclasses use yomi's kernels, onnxruntime, or a GPU."""
 
     name: str  # native kernels, onnxruntime, TensorRT
     device: Device
@@ -53,15 +53,15 @@ class Backend(Protocol):
     takes_bits: bool  # whether inputs of zeros and ones are bits
 
     def run(self, inputs: Sequence[Array]) -> Iterator[tuple[slice, list[Array]]]:
-        """Yield the outputs for all rows of the inputs in parts, each valid until the next.
+        """Yield the outputs for the inputs' rows, part by part. Each part is valid until the next one.
 
-        Several threads may call at the same time, but on a GPU only the thread that made the backend.
+        Thread-safe, except on a GPU: there only the thread that made the backend may call this.
         """
 
     def bind(self, inputs: Sequence[FloatArray]) -> tuple[Calls, list[FloatArray]] | None:
         """Return calls that evaluate the first rows of `inputs` without Python, and the output arrays.
 
-        Return None if this backend has no such calls: use `run`.
+        Return None if this backend has no such calls. Then use `run`.
         """
         return None
 
@@ -70,14 +70,14 @@ class Backend(Protocol):
 
 
 class NativeBackend(Backend):
-    """One program that all calling threads share. Each call computes in its own thread."""
+    """A program for yomi's kernels. All threads share it, and each call computes in its own thread."""
 
     name = f"native kernels, vectors of {WIDTH}"
     device = CPU
     takes_bits = False
 
     def __init__(self, program: Program, form: Format, batch_size: int | None = None) -> None:
-        """Use batches of `batch_size` rows, or of NATIVE_ROWS if it is None."""
+        """Use batches of `batch_size` rows; None means NATIVE_ROWS."""
         self.precision = program.precision
         self.batch_size = batch_size or NATIVE_ROWS
         self._program = program
@@ -110,7 +110,7 @@ class NativeBackend(Backend):
 
 
 class OnnxBackend(Backend):
-    """One session of onnxruntime on the processor, shared by all calling threads."""
+    """A session of onnxruntime on the processor. All threads share it."""
 
     name = "onnxruntime"
     device = CPU
@@ -149,7 +149,7 @@ class OnnxBackend(Backend):
 
 
 class GpuEngine(Protocol):
-    """A network on a GPU, bound to the thread that made it: a session of onnxruntime or of TensorRT."""
+    """A network on a GPU: a session of onnxruntime or TensorRT. It belongs to the thread that made it."""
 
     name: str  # what computes
     rows: int  # greatest batch
@@ -159,7 +159,7 @@ class GpuEngine(Protocol):
         """Evaluate the first `rows` rows. The outputs, [rows, ...], are valid until the next call."""
 
     def close(self) -> None:
-        """Release the device, in the thread that took it."""
+        """Release the device. Call this in the thread that made the engine."""
 
 
 def open_engine(
@@ -187,9 +187,9 @@ def open_engine(
 
 
 class GpuBackend(Backend):
-    """A network on a GPU, used only in the thread that made it.
+    """A network on a GPU. Only the thread that made it may use it.
 
-    Zeros and ones are sent as bits if the device takes them.
+    Zeros and ones are sent as bits if the device can unpack them.
     """
 
     def __init__(self, form: Format, device: Device, batch_size: int | None = None, precision: str = "auto") -> None:

@@ -46,18 +46,18 @@ class Fault:
 
 
 class DeviceLostError(EvaluatorError):
-    """A GPU that fails until this process ends."""
+    """A GPU has failed and will fail until this process ends."""
 
 
 class UnsupportedError(EvaluatorError):
     def __init__(self, path: Path, reason: str) -> None:
-        """`reason` names the unsupported part, in a few words."""
+        """Make the message from a network's path and `reason`, which names the unsupported part in a few words."""
         super().__init__(one_line(f"{path}: {reason}: expected backend onnx (or auto)"))
         self.reason = reason
 
 
 class Evaluator(Protocol):
-    """Evaluates leaves. Several threads may call `evaluate` at the same time, with different batches."""
+    """Evaluates leaves. Several threads may call `evaluate` at the same time with different batches."""
 
     inputs: Inputs  # the arrays of a batch that it reads
     batch_size: int  # fastest number of rows on this machine
@@ -67,15 +67,15 @@ class Evaluator(Protocol):
         """Network, device and backend, on one line."""
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write logits, values and ownership of the first `rows` rows. Blocks; a long computation releases the GIL."""
+        """Write logits, values and ownership of a batch's first `rows` rows. A long computation releases the GIL."""
         calls = self.bind(batch)
         assert calls is not None  # an evaluator without calls has an `evaluate` of its own
         calls.run(rows)
 
     def bind(self, batch: Batch) -> Calls | None:
-        """Return calls that evaluate this batch without Python, or None.
+        """Return calls that evaluate this batch without Python, or None if there are none.
 
-        They may share scratch memory of the calling thread. No other thread may create calls before this thread has
+        The calls may use scratch memory of the calling thread. Another thread may only make calls once this thread has
         ended.
         """
         return None

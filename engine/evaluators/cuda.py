@@ -1,4 +1,4 @@
-"""NVIDIA's driver through ctypes: the GPUs, and one GPU as a thread uses it. Only the driver must be installed.
+"""NVIDIA's driver, called through ctypes: lists the GPUs, and lets a thread use one. Only the driver must be installed.
 
 It supplies what onnxruntime lacks, and everything that TensorRT needs. If pycuda is installed, TensorRT's contexts come
 from it, so that yomi and other users of pycuda in this process find each other's.
@@ -67,19 +67,19 @@ def load_driver(*, keeps_gil: bool = False) -> Any:
 
 
 def driver_cuda() -> int:
-    """Return the major version of the newest CUDA that the driver runs, or raise EvaluatorError without a driver."""
+    """Return the major version of the newest CUDA that the driver supports. Raises EvaluatorError without a driver."""
     return _driver_version() // 1000
 
 
 def _driver_version() -> int:
-    """Return the newest CUDA that the driver runs: 13020 for 13.2."""
+    """Return the newest CUDA that the driver supports, such as 13020 for 13.2."""
     version = ctypes.c_int()
     _check(load_driver().cuDriverGetVersion(ctypes.byref(version)), "cuDriverGetVersion")
     return version.value
 
 
 def gpu_names() -> list[str]:
-    """Return the names of the GPUs by number, or raise EvaluatorError without a driver."""
+    """Return the names of the GPUs in CUDA's order. Raises EvaluatorError without a driver."""
     driver, count = load_driver(), ctypes.c_int()
     if driver.cuDeviceGetCount(ctypes.byref(count)):
         return []
@@ -92,13 +92,13 @@ def gpu_names() -> list[str]:
 
 
 def gpu_descriptions() -> list[str]:
-    """Return name and driver of the GPUs by number, or raise EvaluatorError without a driver."""
+    """Return name and driver of each GPU, in CUDA's order. Raises EvaluatorError without a driver."""
     names, version = gpu_names(), _driver_version()
     return [f"{name}, driver for CUDA {version // 1000}.{version % 1000 // 10}" for name in names]
 
 
 def compute_capability(number: int) -> tuple[int, int]:
-    """Return the major and minor compute capability of a GPU, or raise EvaluatorError."""
+    """Return a GPU's compute capability as (major, minor). Raises EvaluatorError."""
     driver, device, found = load_driver(), _device(number), []
     for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
         value = ctypes.c_int()
@@ -108,7 +108,7 @@ def compute_capability(number: int) -> tuple[int, int]:
 
 
 def gpu_uuid(number: int) -> str:
-    """Return nvidia-smi's `uuid` of a GPU, or raise EvaluatorError.
+    """Return the `uuid` that nvidia-smi shows for a GPU. Raises EvaluatorError.
 
     nvidia-smi numbers GPUs differently from CUDA, which begins with the fastest GPU.
     """
@@ -130,7 +130,7 @@ def prepare_context(number: int) -> None:
 
 
 def _check(status: int, what: str) -> None:
-    """Raise EvaluatorError if a call to the driver failed; DeviceLostError if all later calls fail, too."""
+    """Raise EvaluatorError if a call to the driver failed. If all later calls will fail, too, raise DeviceLostError."""
     if status in LOST:
         raise DeviceLostError(f"{what}: CUDA error {status} found: this process cannot use the GPU any more")
     if status:
@@ -161,21 +161,24 @@ class _Context:
             raise EvaluatorError("this thread has lost its GPU: expected the context that it was started with")
 
     def close(self) -> None:
-        """Pop the context, whatever state the GPU is in."""
+        """Remove the context from the thread, whatever state the GPU is in."""
         if not _try(self._driver.cuCtxPopCurrent_v2, ctypes.byref(ctypes.c_void_p())):
             _try(self._driver.cuCtxSetCurrent, ctypes.c_void_p())  # takes the topmost off as well
         _try(self._driver.cuDevicePrimaryCtxRelease_v2, self._device)
 
 
 class PycudaContext:
-    """The same by pycuda, which keeps its own stack for each thread, and aborts a thread that ends with a context."""
+    """A context like `_Context`, made by pycuda, which keeps its own stack of contexts for each thread.
+
+    pycuda aborts a thread that ends with a context on its stack.
+    """
 
     # primary contexts by GPU; never released, because a released context returns to its thread's stack
     _contexts: ClassVar[dict[int, Any]] = {}
     _lock = threading.Lock()
 
     def __init__(self, number: int) -> None:
-        """Push the context, or raise EvaluatorError if pycuda cannot be imported, or there is no such GPU."""
+        """Push the context. Raises EvaluatorError if pycuda cannot be imported or there is no such GPU."""
         try:
             import pycuda.driver as cuda
         except ImportError as error:  # it was compiled for another CUDA or Python
@@ -204,7 +207,7 @@ class PycudaContext:
             raise EvaluatorError(f"this thread has another GPU: {found.name()} found, expected {self._device.name()}")
 
     def close(self) -> None:
-        """Pop the context.
+        """Remove the context from the thread.
 
         pycuda's `pop` asks the driver first, which refuses after a fault. `detach` only warns. A detached context
         leaves a thread's stack when the stack is used next; the GPU's other threads lose their context, too.
@@ -226,7 +229,7 @@ def has_pycuda() -> bool:
 
 
 class ThreadDevice:
-    """A GPU that is bound to the thread that makes this object, from `__init__` to `close`."""
+    """A GPU as one thread uses it, from `__init__` to `close`."""
 
     def __init__(self, number: int, context: type[_Context | PycudaContext] = _Context) -> None:
         """Push the GPU's context.
@@ -250,7 +253,7 @@ class ThreadDevice:
         self._context.check()
 
     def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-        """Return a page-locked array of zeros, which the device copies directly, or raise EvaluatorError."""
+        """Return a page-locked array of zeros, which the device can copy directly. Raises EvaluatorError."""
         array = aligned_zeros(shape, dtype)
         if array.nbytes:
             size = -(-array.nbytes // PAGE) * PAGE
@@ -273,13 +276,13 @@ class ThreadDevice:
         _check(status, f"copying {target.nbytes} bytes from the GPU")
 
     def expect_alive(self) -> None:
-        """After an error of a library, wait until the GPU is idle. Raise DeviceLostError if it cannot be used again."""
+        """After an error in a library, wait until the GPU is idle. Raise DeviceLostError if it cannot be used again."""
         status = self._driver.cuCtxSynchronize()
         if status in LOST:
             _check(status, self.name)
 
     def close(self) -> None:
-        """Release memory and context, in the thread that took them, whatever state the GPU is in."""
+        """Release memory and context, whatever state the GPU is in. Call this in the thread that took them."""
         self._release()
         for array in self._pinned:
             _try(self._driver.cuMemHostUnregister, ctypes.c_void_p(array.ctypes.data))
@@ -292,14 +295,14 @@ class ThreadDevice:
         return status
 
     def _release(self) -> None:
-        """Release everything that needs the context; for subclasses."""
+        """Release everything that needs the context. Subclasses override this."""
 
 
 class CudaDriver(ThreadDevice):
-    """A GPU as TensorRT's sessions use it. Copies and kernels run in order, on one stream."""
+    """A GPU for TensorRT's sessions. Copies and kernels run in their order on one stream."""
 
     def __init__(self, number: int) -> None:
-        """Push the context of GPU `number` in this thread, or raise EvaluatorError."""
+        """Push the context of GPU `number` in this thread. Raises EvaluatorError."""
         from yomi.native.cuda import PTX
 
         super().__init__(number, PycudaContext if has_pycuda() else _Context)
@@ -325,7 +328,7 @@ class CudaDriver(ThreadDevice):
             raise
 
     def allocate(self, size: int) -> int:
-        """Return the address of `size` bytes on the GPU, which live until `close`."""
+        """Allocate `size` bytes on the GPU until `close`. Return their address."""
         address = ctypes.c_uint64()
         _check(self._driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)), f"{size} bytes")
         self._memory.append(address.value)
@@ -359,8 +362,8 @@ class CudaDriver(ThreadDevice):
         _check(status, f"copying {target.nbytes} bytes from the GPU")
 
     def capture(self, work: Callable[[], None]) -> int:
-        """Return a CUDA graph of the commands that `work` puts on the stream. They do not run now. It lives until
-        `close`.
+        """Return a CUDA graph of the commands that `work` puts on the stream, without running them. `close` frees the
+        graph.
 
         Raises:
             EvaluatorError: the driver, or `work`, failed.
@@ -384,7 +387,7 @@ class CudaDriver(ThreadDevice):
         _check(self._quick.cuGraphLaunch(ctypes.c_void_p(graph), self._stream), "starting a CUDA graph")
 
     def synchronize(self) -> None:
-        """Wait until all commands are done, without the GIL, or raise EvaluatorError if one failed."""
+        """Wait without the GIL until all commands are done. Raises EvaluatorError if one of them failed."""
         _check(self._driver.cuStreamSynchronize(self._stream), self.name)
 
     def _release(self) -> None:
@@ -401,7 +404,7 @@ class CudaDriver(ThreadDevice):
 
 
 def _try(function: Callable[..., int], *arguments: Any) -> bool:
-    """Call a function that may fail after a fault of the GPU, which has been reported before."""
+    """Call a function that may fail after a fault of the GPU. Such a fault has been reported before."""
     status = function(*arguments)
     if status:
         _log.info("CUDA error %d while a GPU was given back", status)
@@ -409,7 +412,7 @@ def _try(function: Callable[..., int], *arguments: Any) -> bool:
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """Return an array of zeros that shares no memory page with other data."""
+    """Return an array of zeros on memory pages that contain no other data."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.zeros(-(-size // PAGE) * PAGE + PAGE, np.uint8)
     start = -memory.ctypes.data % PAGE

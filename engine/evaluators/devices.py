@@ -1,4 +1,4 @@
-"""The devices that compute networks: a table of their kinds (KINDS), and checks that find missing packages and drivers.
+"""The devices that compute networks: a table of their kinds (KINDS), and checks for missing packages and drivers.
 
 The text of a device, such as `cuda:1`, is parsed once, by `parse_device`. If the requested device cannot be used, an
 error names the remedy: no other device takes its place. A driver that emulates a GPU on the processor is used only if
@@ -55,7 +55,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of device: a row of KINDS."""
+    """A kind of device, one row of KINDS."""
 
     title: str  # in descriptions of evaluators
     extra: str  # the extra of yomi that installs its packages
@@ -78,7 +78,7 @@ class Kind:
 
     @property
     def module(self) -> str:
-        """The package's import name, also the library's registration name."""
+        """Name by which the package is imported. The provider's library is registered under it, too."""
         return re.sub(r"-cu\d+$", "", self.package).replace("-", "_")
 
     @property
@@ -128,10 +128,10 @@ CPU = Device("cpu")
 
 @functools.cache
 def parse_device(text: str) -> Device:
-    """Return the device of a text: auto, or a key of KINDS with or without a number, such as cuda:1.
+    """Return the device that a text names: auto, or a key of KINDS with or without a number, such as cuda:1.
 
-    auto is CUDA if a build of onnxruntime for it and a GPU are there, otherwise the processor. Whether a named device
-    can be used is not checked.
+    auto is CUDA if onnxruntime for CUDA and a GPU are present, otherwise the processor. Whether a named device can be
+    used is not checked.
 
     Raises:
         EvaluatorError: there is no such device.
@@ -168,7 +168,7 @@ def check_backend(device: Device, backend: str, precision: str) -> None:
 
 
 def device_of(options: Options) -> Device:
-    """Return the device of the options, of several the first. Only its text and its backend are checked.
+    """Return the first device of the options. Only its text and its backend are checked.
 
     Raises:
         EvaluatorError: there is no such device, or options contradict each other.
@@ -179,7 +179,7 @@ def device_of(options: Options) -> Device:
 
 
 def devices_of(options: Options) -> list[Device]:
-    """Return the devices of the options: the processor alone, or GPUs of one kind.
+    """Return the devices of the options: the processor alone, or one or more GPUs of one kind.
 
     Faults of devices are found here, before any long computation.
 
@@ -198,7 +198,7 @@ def devices_of(options: Options) -> list[Device]:
 
 
 def device_numbers(text: str | None) -> list[int]:
-    """Return the numbers in a text such as `0,1`, by default the first GPU, or raise EvaluatorError."""
+    """Return the numbers in a text such as `0,1`; without a text, the first GPU. Raises EvaluatorError."""
     if text is None:
         return [0]
     words = [word.strip() for word in text.split(",")]
@@ -245,7 +245,7 @@ def _webgpu_gpus() -> list[Gpu]:
 
 
 def _software_gpus() -> list[Gpu]:
-    """Return the driver that computes on the processor in place of a GPU, unless WebGPU would prefer a GPU."""
+    """Return the driver that emulates a GPU on the processor, or an empty list if WebGPU would prefer a real GPU."""
     adapters = find_adapters()
     if not adapters:
         raise EvaluatorError("Vulkan shows no driver that computes on the processor")
@@ -261,7 +261,7 @@ def _openvino_gpus(kind: str) -> list[Gpu]:
 
 @functools.cache
 def find_gpus(kind: str) -> list[Gpu]:
-    """Return the GPUs of a kind in the order of their numbers, or raise EvaluatorError."""
+    """Return the GPUs of a kind, ordered by number. Raises EvaluatorError."""
     return KINDS[kind].find()
 
 
@@ -270,14 +270,14 @@ def find_gpus(kind: str) -> list[Gpu]:
 
 @functools.cache
 def find_fault(kind: str) -> Fault | None:
-    """Return why a kind of device cannot be used, or None."""
+    """Return the reason why a kind of device cannot be used, or None if it can."""
     if KINDS[kind].module:  # only the package knows the GPUs
         return find_package_fault(kind) or find_gpu_fault(kind)
     return find_gpu_fault(kind) or find_package_fault(kind)
 
 
 def find_gpu_fault(kind: str) -> Fault | None:
-    """Return why there is no GPU of this kind, or None. The package of a plug-in must be installed."""
+    """Return the reason why no GPU of this kind is found, or None. The package of a plug-in must be installed."""
     row = KINDS[kind]
     try:
         find_gpus(kind)
@@ -293,7 +293,7 @@ def find_gpu_fault(kind: str) -> Fault | None:
 
 @functools.cache
 def find_package_fault(kind: str) -> Fault | None:
-    """Return a fault if a package of a kind of device is missing or broken, or None. The check needs no GPU."""
+    """Return the fault of a missing or broken package that a kind of device needs, or None. This needs no GPU."""
     row = KINDS[kind]
     needed = {"onnxruntime": "onnxruntime"}
     if row.module:
@@ -322,7 +322,7 @@ def _version_fault(kind: str) -> Fault | None:
 
 
 def _cuda_fault() -> Fault | None:
-    """Return the reason why onnxruntime cannot use CUDA, and the command that repairs it, or None.
+    """Return why onnxruntime cannot use CUDA, with the command that repairs it; None if it can.
 
     The provider's library is loaded as onnxruntime would load it: on failure onnxruntime prints a banner to stdout, and
     continues with the processor.
@@ -352,7 +352,7 @@ def _cuda_fault() -> Fault | None:
 
 
 def _libraries(name: str) -> list[Path]:
-    """Return a built-in provider's library, or an empty list if this onnxruntime has none. Nothing is imported."""
+    """Return the library of a built-in provider, or an empty list if this onnxruntime has none. Nothing is imported."""
     spec = importlib.util.find_spec("onnxruntime")
     if spec is None or spec.origin is None:
         return []
@@ -361,13 +361,13 @@ def _libraries(name: str) -> list[Path]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Discard stdout in this block: the caller reports what `preload_dlls` prints there as a Fault."""
+    """Discard stdout in this block. `preload_dlls` prints there what the caller reports as a Fault."""
     with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
         yield
 
 
 def install_command(kind: str) -> str:
-    """Return the command that installs the packages of a kind of device, in place of conflicting packages.
+    """Return the command that installs the packages of a kind of device, and removes packages that conflict.
 
     All builds of onnxruntime use one folder; all builds of TensorRT use one, too. Two builds in one folder break each
     other, and the removal of one takes files of the other. A plug-in takes any onnxruntime as its host.
@@ -390,9 +390,7 @@ def install_command(kind: str) -> str:
 
 
 def expect_packages(path: Path, device: Device) -> None:
-    """Raise EvaluatorError, with the command to install, if a network that yomi's kernels do not compute lacks a
-    package.
-    """
+    """Raise EvaluatorError, naming the install command, if a network needs a package that is missing."""
     package = "onnxruntime" if device.is_cpu else "onnx"
     if importlib.util.find_spec(package) is None:
         use = f"{path}: what yomi's own kernels do not compute" if device.is_cpu else f"{path}: device {device.kind}"
@@ -459,7 +457,7 @@ def _cuda_options(path: Path, sizes: Sequence[int], half: bool) -> dict[str, str
 
 
 def _rtx_options(path: Path, sizes: Sequence[int], half: bool) -> dict[str, str]:
-    """The cache folder keeps compiled engines."""
+    """Return the options of TensorRT RTX for a file. Its cache folder keeps compiled engines."""
     header = read_onnx_header(path)
     assert header is not None
     shapes = {tensor.name: (tensor.shape or ())[1:] for tensor in header.input_tensors}
@@ -482,7 +480,7 @@ def _openvino_options(path: Path, sizes: Sequence[int], half: bool) -> dict[str,
 
 
 def _cache_folder(name: str, path: Path) -> str:
-    """Return the folder, of a new or kept name, in which a provider keeps what it compiles of a file."""
+    """Return the folder, new or existing, in which a provider keeps what it has compiled from a file."""
     folder = default_cache_dir() / name / source_digest(path)[:16]
     folder.mkdir(parents=True, exist_ok=True)
     return os.fspath(folder)

@@ -1,4 +1,4 @@
-"""Evaluators that only a processor computes, without layers: sparse networks, NNUE, and one without cost for tests."""
+"""Evaluators for processors only, without layers: sparse networks, NNUE, and an evaluator without cost for tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = 1  # of a batch: an evaluation costs no more than the rest of a playout, 
 
 
 class KernelFormat(FileFormat):
-    """Base of games' formats, which implement `recognise` and `bind`."""
+    """Base of formats whose networks are kernels. The games' formats implement `recognise` and `bind`."""
 
     reads = Inputs.POSITIONS
     predicts_score = False
@@ -34,7 +34,7 @@ class KernelFormat(FileFormat):
 
     @abstractmethod
     def bind(self, batch: Batch) -> Calls:
-        """Return the call that evaluates a batch, with scratch memory of its own."""
+        """Return the call that evaluates a batch, with its own scratch memory."""
 
     def load(
         self,
@@ -98,12 +98,12 @@ class KernelEvaluator(FileEvaluator):
 
 
 class UniformEvaluator(Evaluator):
-    """An evaluator without cost, for tests and measurements: equal priors, even values."""
+    """An evaluator without cost, for tests and measurements: all priors are equal, all values 0."""
 
     description = "uniform"
 
     def __init__(self, batch_size: int = 16, inputs: Inputs = Inputs.NOTHING) -> None:
-        """With `inputs` the search writes network inputs although nobody reads them."""
+        """Choose the `inputs` that the search must write, although nobody reads them."""
         self.batch_size = batch_size
         self.inputs = inputs
 

@@ -1,4 +1,4 @@
-"""Evaluators of networks: a format (inputs and outputs of a network) combined with a backend (the computation)."""
+"""Evaluators of networks. A format (inputs and outputs of a network) is combined with a backend (the computation)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Feed:
     constant: bool = False  # each channel is one number for the whole board; the evaluator gets [B, channels]
 
     def fill(self, rows: int, numbers: FloatArray | None) -> Array:
-        """Return `rows` rows as in the ONNX file: the given rows, then zeros."""
+        """Return `rows` rows in the shape of the ONNX file: the given numbers, then zeros."""
         filled = np.zeros((rows, *self.shape), self.dtype)
         if numbers is not None:
             filled[: len(numbers)] = numbers[:, :, None, None] if self.constant else numbers
@@ -58,7 +58,7 @@ class Feed:
 
 
 class FileFormat(ABC):
-    """Inputs and outputs of a kind of networks. An object is one file, for one board size."""
+    """The inputs and outputs of a kind of network. An object is one file, for one board size."""
 
     title: ClassVar[str]  # for error messages
     reads: ClassVar[Inputs] = Inputs.NUMBERS
@@ -109,12 +109,12 @@ class FileFormat(ABC):
 
 
 class Format(FileFormat):
-    """Networks of layers over a board, which several backends compute."""
+    """A format of networks with layers over a board. Several backends can compute them."""
 
     decode: ClassVar[Entry]
-    """Writes logits, values and ownership of a batch. Its arguments are `arguments`; all numbers are float32."""
+    """Writes logits, values and ownership of a batch. Its arguments come from `arguments`; all are float32."""
     decode_rows: ClassVar[Any]
-    """The kernel of `decode`: rows, then the same arguments. The network's numbers may be float16, as uint16."""
+    """The kernel of `decode`: number of rows, then the same arguments. The network's may be float16, as uint16."""
     is_checked: bool = True
     """Whether other files may have the same form by chance, so that the outputs are checked after loading."""
 
@@ -147,7 +147,7 @@ class Format(FileFormat):
 
     @abstractmethod
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
-        """Return the arguments of `decode`: outputs [B, ...] and the arrays of a batch of at least B rows."""
+        """Return the arguments of `decode`: outputs [B, ...], and the arrays of a batch with at least B rows."""
 
     @abstractmethod
     def judge(self, outputs: Sequence[FloatArray]) -> Judged:
@@ -181,7 +181,7 @@ class Format(FileFormat):
         return evaluator
 
     def load_on(self, backend: Backend) -> NetworkEvaluator:
-        """Return the evaluator of the network on a backend. Close the backend if that fails."""
+        """Return an evaluator of the network on a backend. If that fails, close the backend."""
         try:
             evaluator = NetworkEvaluator(self, backend)
             if self.is_checked or not backend.device.is_cpu:
@@ -196,7 +196,7 @@ class Format(FileFormat):
         return NO_CALLS, (batch.planes, batch.extras)
 
     def check(self, outputs: Sequence[FloatArray]) -> None:
-        """Check the outputs for an empty board against the format, or raise EvaluatorError. They must be finite."""
+        """Check the outputs for an empty board: they must fit the format and be finite. Raises EvaluatorError."""
         if not all(np.isfinite(output).all() for output in outputs):
             names = " or ".join(self.outputs)
             text = f"{self.info.source_file}: {names} that is not finite found, expected numbers"
@@ -220,13 +220,13 @@ def graph_program(path: Path, ends: Ends, feeds: Sequence[Feed], precision: str)
 
 
 class PolicyValueFormat(Format):
-    """ONNX files with a board as input, and a policy and a value as outputs: the base of most games' formats."""
+    """ONNX files with a board as input, and a policy and a value as outputs. Most games' formats derive from it."""
 
     decode, decode_rows = decode, staticmethod(decode_rows)
     is_chance: bool = False  # whether the value is a probability to win, [0, 1], instead of [-1, 1]
 
     def __init__(self, path: Path, info: NetworkInfo, spec: GameSpec, ends: Ends, feeds: tuple[Feed, ...]) -> None:
-        """Describe an ONNX file: `feeds` are its planes, and the input that is constant over the board, if any."""
+        """Describe an ONNX file. `feeds` are its planes, and an input that is constant over the board, if any."""
         assert ends.policy is not None
         assert ends.value is not None
         self.path, self.info, self.spec, self.ends, self.feeds = path, info, spec, ends, feeds
@@ -271,7 +271,7 @@ class FileEvaluator(Evaluator):
 
 
 class NetworkEvaluator(FileEvaluator):
-    """A network of layers, of any format on any backend."""
+    """A network with layers, of any format on any backend."""
 
     format: Format
 
@@ -292,9 +292,7 @@ class NetworkEvaluator(FileEvaluator):
             self.format.decode_rows(part.stop - part.start, *arguments)
 
     def _expect_shapes(self, outputs: Sequence[Array]) -> None:
-        """Raise EvaluatorError if an output has a wrong size: an ONNX file may compute anything, and kernels trust the
-        sizes.
-        """
+        """Raise EvaluatorError if an output has a wrong size: an ONNX file may compute anything; kernels trust it."""
         for name, output, shape in zip(self.format.outputs, outputs, self.format.output_shapes, strict=True):
             if output.size != len(output) * math.prod(shape):
                 expected = f"expected {math.prod(shape)} numbers a row"
@@ -322,9 +320,7 @@ class NetworkEvaluator(FileEvaluator):
         return [each.reshape(-1, *shape) for each, shape in zip(joined, self.format.output_shapes, strict=True)]
 
     def check(self) -> None:
-        """Run the network once, check the form of its outputs, and compile the decoder. Raise EvaluatorError on
-        failure.
-        """
+        """Run the network once, check the form of its outputs, and compile the decoder. Raises EvaluatorError."""
         planes, *extras = (feed.shape[:1] if feed.constant else feed.shape for feed in self.format.feeds)
         spread = (np.zeros((1, *shape), np.float32) for shape in extras or [(0,)])
         self.format.check(self.run(np.zeros((1, *planes), np.float32), *spread))
@@ -345,7 +341,7 @@ class NetworkEvaluator(FileEvaluator):
 
 
 class OnNetwork(Evaluator):
-    """Base of evaluators that change or add to the evaluations of another evaluator, on the same device."""
+    """Base of evaluators that change the evaluations of another evaluator on the same device."""
 
     def __init__(self, network: Evaluator) -> None:
         self.network = network
@@ -366,7 +362,7 @@ class OnNetwork(Evaluator):
 
 
 class WithValues(OnNetwork):
-    """The moves of one network with values, scores and ownership of another network on the same device."""
+    """Uses the policy of one network, and values, scores and ownership of another on the same device."""
 
     def __init__(self, network: FileEvaluator, values: FileEvaluator) -> None:
         super().__init__(network)
@@ -392,7 +388,7 @@ class WithValues(OnNetwork):
 
 
 class WithHuman(OnNetwork):
-    """A network for the search, with a second network on the same device that predicts the moves of people."""
+    """A network for the search, and beside it on the same device a network that predicts the moves of people."""
 
     def __init__(self, network: Evaluator, human: NetworkEvaluator) -> None:
         super().__init__(network)
@@ -408,7 +404,7 @@ class WithHuman(OnNetwork):
 
 
 def network_in(evaluator: Evaluator) -> FileEvaluator | None:
-    """Return the network that supplies an evaluator's moves, or None."""
+    """Return the network that gives an evaluator its policy, or None."""
     while isinstance(evaluator, OnNetwork):
         evaluator = evaluator.network
     return evaluator if isinstance(evaluator, FileEvaluator) else None
@@ -418,7 +414,7 @@ F = TypeVar("F", bound=FileFormat)
 
 
 def open_network(formats: Sequence[type[F]], path: str | Path, size: BoardSize) -> F:
-    """Return the network in a file for boards of `size`, of the first format that recognises the file.
+    """Return the network in a file for boards of `size`. The first format that recognises the file is used.
 
     Raises:
         NetworkError: no format recognises the file, or the network cannot be used.

@@ -41,7 +41,7 @@ TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uin
 
 
 def make_session(path: Path, device: Device = CPU, options: Mapping[str, str] | None = None) -> Any:
-    """Open a session with a provider's options, and check that it really runs on `device`.
+    """Open a session with options for the provider, and check that it really runs on `device`.
 
     Raises:
         EvaluatorError: a package is missing, onnxruntime fell back to another provider, or it cannot load the file.
@@ -95,7 +95,7 @@ def _provider_device(device: Device) -> Any:
 
 
 def _describe(session: Any, device: Device) -> str:
-    """Return provider, GPU and driver, and the operators of the nodes that run on the processor.
+    """Return provider, GPU and driver, and the operators that run on the processor instead.
 
     Raises:
         EvaluatorError: a plug-in's provider took no node.
@@ -120,7 +120,7 @@ def _describe(session: Any, device: Device) -> str:
 
 
 def batch_sizes(rows: int) -> list[int]:
-    """Return the sizes that batches of up to `rows` rows are padded to, smallest first."""
+    """Return the sizes to which batches of up to `rows` rows are padded, smallest first."""
     eighths = {-(-rows * part // PARTS) for part in range(1, PARTS + 1)}
     return sorted({*(-(-rows // part) for part in SMALL_PARTS), *eighths})
 
@@ -132,10 +132,10 @@ def _device_lock(module: str) -> threading.Lock:
 
 
 class GpuSession:
-    """A session on a GPU, bound to the thread that makes it. Batches are padded to a few fixed sizes.
+    """A session on a GPU, for the thread that makes it. Batches are padded to a few fixed sizes.
 
-    If the provider can record a batch's commands, and their replay is right, each size has values at fixed places on
-    the device and a recording (with CUDA: a graph). With CUDA the inputs and outputs here are page-locked.
+    If the provider can record a batch's commands, and their replay gives right results, each size has values at fixed
+    places on the device and a recording (with CUDA: a graph). With CUDA the inputs and outputs here are page-locked.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class GpuSession:
             return [output[:rows] for output in self._compute(size, self._batches.get(size))]
 
     def close(self) -> None:
-        """Release session and memory, in the thread that made them."""
+        """Release session and memory. Call this in the thread that made them."""
         self._drop_session()
         self.inputs.clear()
         if self._thread_device is not None:
@@ -203,7 +203,7 @@ class GpuSession:
             self._session = None
 
     def _start(self, options: dict[str, str]) -> str:
-        """Prepare all batch sizes, by recorded commands if possible and right. Return the name."""
+        """Prepare all batch sizes, with recorded commands if they work. Return the session's name."""
         reason = ""
         if capture := self._device.row.capture:
             try:
@@ -241,7 +241,7 @@ class GpuSession:
         return name
 
     def _compute(self, size: int, bound: _Bound | None) -> list[Array]:
-        """Compute a batch, recorded or not. The caller has the lock."""
+        """Compute a batch, with or without a recording. The caller holds the lock."""
         device = self._thread_device
         fed = {name: array[:size] for name, array in self.inputs.items()}
         try:
@@ -266,7 +266,7 @@ class GpuSession:
             raise EvaluatorError(f"device {self._device}: onnxruntime: {first_line(error)}") from cause
 
     def _compare(self) -> None:
-        """Compare each batch size's recording with single commands on random inputs, in random order of sizes.
+        """Compare the recording of each batch size with single commands, on random inputs and in random order of sizes.
 
         Raises:
             EvaluatorError: a recording computes different results.
@@ -295,7 +295,7 @@ class GpuSession:
         return np.zeros(shape, dtype) if self._thread_device is None else self._thread_device.pinned(shape, dtype)
 
     def _bind(self, size: int) -> _Bound:
-        """Return values on the device for a batch size. The caller has the lock."""
+        """Return values on the device for a batch size. The caller holds the lock."""
         import onnxruntime
 
         new_value, place = onnxruntime.OrtValue, self._place()
@@ -317,7 +317,7 @@ class GpuSession:
         return _Bound(binding, inputs, outputs, _run_options(size))
 
     def _place(self) -> tuple[Any, ...]:
-        """Return the location of values on the device: type, number and, for a plug-in, vendor (-1: unknown)."""
+        """Return where values are on the device: type, number and, for a plug-in, vendor (-1: unknown)."""
         if self._thread_device is not None:
             return "cuda", self._device.number
         import onnxruntime
@@ -328,7 +328,7 @@ class GpuSession:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bound:
-    """One batch size: values at fixed places on the device."""
+    """The values for one batch size, at fixed places on the device."""
 
     binding: Any
     inputs: dict[str, Any]
@@ -337,7 +337,7 @@ class _Bound:
 
 
 def _run_options(number: int) -> Any:
-    """Return the options of a run whose recording has a number, or of an UNCAPTURED run."""
+    """Return the options of a run. `number` identifies its recording, or is UNCAPTURED."""
     import onnxruntime
 
     options = onnxruntime.RunOptions()

@@ -56,9 +56,9 @@ def load_program(digest: str, size: int, precision: str) -> tuple[Program, Netwo
 
 
 def keep_program(program: Program, info: NetworkInfo, precision: str) -> None:
-    """Store a program for the next start if it is large. A failure goes to the log.
+    """Store a large program for the next start. Smaller programs are ignored. A failure goes to the log.
 
-    The key has the file's digest and the board size of `info`, and the requested precision.
+    The key contains the file's digest and the board size of `info`, and the requested precision.
     """
     if program.weights.nbytes < WORTH:
         return
@@ -84,7 +84,7 @@ def _stem(digest: str, size: int, precision: str) -> str:
 
 @functools.cache
 def _recipe() -> str:
-    """Return a short hash of everything that turns a file into a program: sources, and the target processor."""
+    """Return a short hash of everything besides the file that determines a program: sources, target processor."""
     digest = hashlib.sha256(f"{kernel_key('forward')} {np.__version__}".encode())
     for path in (Path(__file__), *sorted(Path(katago.__file__).parent.glob("*.py"))):
         digest.update(path.read_bytes())

@@ -1,8 +1,8 @@
 """Evaluation queues, which bring batches from search workers to evaluators. Each job names the queue for its return.
 
-On a CPU the search worker evaluates its batch itself (`InlineQueue`). One thread per core does everything: measured at
-0.98 to 1.02 of the evaluator's raw throughput, against 0.8 with separate evaluation threads. If the evaluator consists
-of kernels, `bind` returns them, so that the search runs without Python.
+On a CPU the search worker evaluates its batch itself (`InlineQueue`). One thread per core does everything. That gave
+0.98 to 1.02 of the evaluator's raw throughput, separate evaluation threads 0.8. If the evaluator consists of kernels,
+`bind` returns them, so that the search runs without Python.
 
 On GPUs evaluation workers evaluate the batches (`yomi.engine.evaluators.workers`). Search workers do not wait for them
 while they have another batch to fill.
@@ -28,20 +28,18 @@ T = TypeVar("T")
 
 
 class EvaluationQueue(Protocol):
-    """Takes jobs and returns each on the job's own queue."""
+    """Accepts jobs, and puts each finished job on the job's own queue."""
 
     evaluator: Evaluator  # one of the evaluators, for its properties; only its own thread may call it
 
     def submit(self, job: Job) -> None:
-        """Take a job. It may be evaluated immediately, in the caller's thread."""
+        """Accept a job. It may be evaluated immediately, in the calling thread."""
 
     def bind(self, batch: Batch) -> Calls | None:
-        """Return calls (see Evaluator.bind) with which a thread evaluates this batch, or None if it must submit the
-        batch.
-        """
+        """Return calls by which a thread evaluates this batch (see Evaluator.bind), or None if it must be submitted."""
 
     def call(self, function: Callable[[Evaluator], T]) -> T:
-        """Return the result of `function` for an evaluator, called in the evaluator's thread."""
+        """Call `function` with an evaluator, in the evaluator's thread, and return its result."""
 
     def close(self) -> None:
         """Finish the submitted jobs, then release the evaluators."""
@@ -56,7 +54,7 @@ class Job:
     failed_at: int | None = None  # the evaluation worker that failed
 
     def run(self, evaluator: Evaluator) -> None:
-        """Evaluate, or raise EvaluatorError if a result is no number."""
+        """Evaluate the batch. Raise EvaluatorError if a result is not finite."""
         evaluator.evaluate(self.batch, self.rows)
         check_numbers(evaluator, self.batch, self.rows)
 
@@ -65,14 +63,14 @@ class Job:
         self.done.put(self)
 
     def renewed(self) -> Job:
-        """Return the job with copies of its arrays, because a hanging thread may still write to the arrays."""
+        """Return a job with copies of the arrays, since a hanging thread may still write to the originals."""
         batch = type(self.batch)(*(array.copy() for array in self.batch))
         return Job(batch, self.rows, self.done, failed_at=self.failed_at)
 
 
 @dataclass(slots=True)
 class EvaluatorCall(Generic[T]):
-    """A call of a function with an evaluator, which uses the same queue as jobs."""
+    """A call of a function with an evaluator. It waits in the same queue as jobs."""
 
     function: Callable[[Evaluator], T]
     done: SimpleQueue[EvaluatorCall[T]] = field(default_factory=SimpleQueue)
@@ -88,7 +86,7 @@ class EvaluatorCall(Generic[T]):
         self.done.put(self)
 
     def renewed(self) -> EvaluatorCall[T]:
-        """Return the call for another thread. The result of the old one is ignored."""
+        """Return the call for another thread. A later result of this call is ignored."""
         return EvaluatorCall(self.function, self.done, failed_at=self.failed_at)
 
     def wait(self) -> T:
@@ -100,13 +98,13 @@ class EvaluatorCall(Generic[T]):
 
 
 class InlineQueue:
-    """Evaluates in the submitting thread."""
+    """Evaluates each job in the thread that submits it."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.evaluator = evaluator
 
     def submit(self, job: Job) -> None:
-        """Evaluate the job and return it. Its error, if any, is raised where the search was started."""
+        """Evaluate the job and return it. An error in it is raised by the search that waits for the job."""
         try:
             job.run(self.evaluator)
         except Exception as error:
@@ -125,7 +123,7 @@ class InlineQueue:
 
 
 def evaluate_batch(queue: EvaluationQueue, batch: Batch, rows: int) -> int:
-    """Evaluate the first `rows` rows of a batch through a queue, wait, and return their number.
+    """Evaluate the first `rows` rows of a batch through a queue. Wait for the result, and return the number of rows.
 
     Raises:
         Exception: from the evaluator.
@@ -142,7 +140,7 @@ def evaluate_batch(queue: EvaluationQueue, batch: Batch, rows: int) -> int:
 
 
 def check_numbers(evaluator: Evaluator, batch: Batch, rows: int) -> None:
-    """Raise EvaluatorError if the evaluation of a batch's first `rows` rows contains anything but finite numbers."""
+    """Raise EvaluatorError if the evaluation of a batch's first `rows` rows contains a number that is not finite."""
     for name, array in (("value", batch.values), ("logit", batch.logits)):
         # A sum is not finite if one of its numbers is not. It takes a tenth of the time of a check of each number.
         if not np.isfinite(array[:rows].sum()):

@@ -1,4 +1,5 @@
-"""A network on TensorRT itself: engines, built from an ONNX file once and cached, and the session of one worker.
+"""Networks on TensorRT itself: engines, which are built once from an ONNX file and cached, and the session of one
+worker.
 
 Networks are strongly typed, the only kind in TensorRT 11: the precision is that of the ONNX file.
 """
@@ -50,7 +51,7 @@ Tensors = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]  # shape of a row,
 
 
 class TensorRtNetwork:
-    """An engine, and an execution context for each batch size.
+    """An engine with an execution context for each batch size.
 
     A CUDA graph keeps using the memory and shapes of its context.
     """
@@ -91,7 +92,7 @@ class TensorRtNetwork:
         self.outputs: Tensors = {name: (shapes[name][1:], dtype) for name, dtype in types[False].items()}
 
     def enqueue(self, rows: int, addresses: Mapping[str, int], stream: int) -> None:
-        """Start `rows` rows on a stream, from and to the addresses of all inputs and outputs."""
+        """Start the computation of `rows` rows on a stream, with the addresses of all inputs and outputs."""
         context = self._contexts[rows]
         for name, address in addresses.items():
             if not context.set_tensor_address(name, address):
@@ -107,7 +108,7 @@ class TensorRtNetwork:
 
 
 def import_tensorrt() -> Any:
-    """Return TensorRT's module, or raise EvaluatorError with the remedy."""
+    """Import TensorRT and return it. Raises EvaluatorError with the remedy."""
     try:
         import tensorrt
     except (ImportError, OSError) as error:  # OSError: of its libraries
@@ -118,7 +119,8 @@ def import_tensorrt() -> Any:
 
 @functools.cache
 def get_logger() -> Any:
-    """Return TensorRT's logger, which writes to the log, and errors to stderr; its own logger writes to stdout.
+    """Return TensorRT's logger. It writes to the log, and errors to stderr, while TensorRT's own logger writes to
+    stdout.
 
     There is one for the whole process: TensorRT keeps the first and warns about every other.
     """
@@ -136,7 +138,7 @@ def get_logger() -> Any:
 
 
 def load_network(path: Path, gpu: str, driver: str, sizes: Sequence[int], stream: int) -> TensorRtNetwork:
-    """Return a network. Its engine comes from the cache folder, or is built with progress on stderr.
+    """Return a network. Its engine is read from the cache, or built with progress on stderr.
 
     `gpu` is the name of the GPU whose context this thread has, `driver` its driver's version.
 
@@ -166,7 +168,7 @@ def load_network(path: Path, gpu: str, driver: str, sizes: Sequence[int], stream
 
 
 def _read_engine(runtime: Any, entry: Path) -> Any:
-    """Return a stored engine, or None if there is none or TensorRT rejects it."""
+    """Return a cached engine, or None if there is none or TensorRT rejects it."""
     if not entry.exists():
         return None
     return runtime.deserialize_cuda_engine(entry.read_bytes())
@@ -217,7 +219,7 @@ def _expect_to_go_on(path: Path) -> None:
 
 
 def _make_monitor(tensorrt: Any) -> Any:
-    """Return TensorRT's progress monitor. Its base class exists only if TensorRT is installed."""
+    """Return TensorRT's progress monitor. Its base class exists only if TensorRT is installed, hence a function."""
     stop, say = stop_making.get(), notices.get()  # TensorRT may call from its own threads
 
     class Monitor(tensorrt.IProgressMonitor):  # type: ignore[misc]  # of no known type
@@ -250,7 +252,7 @@ class _Packed:
 
 
 class TensorRtSession:
-    """Implements yomi.engine.evaluators.backends.GpuEngine, in the thread that makes it.
+    """A session for the thread that makes it. Implements yomi.engine.evaluators.backends.GpuEngine.
 
     A whole batch, from the first copy to the last, is one CUDA graph, which one call starts.
     """
@@ -334,7 +336,7 @@ class TensorRtSession:
             driver.download(self._results[name][:size], self._addresses[name])
 
     def _capture(self, name: str) -> None:
-        """Capture a graph of each batch size and compare the results. If that fails, no graphs are used."""
+        """Capture a graph of each batch size and compare its results. If that fails, no graphs are used."""
         rng = np.random.default_rng(1)
         trials = [(int(size), seed) for seed, size in enumerate(rng.permutation(np.repeat(self._sizes, TRIALS)))]
         # TensorRT wants each size to have been computed before it is captured.

@@ -1,4 +1,4 @@
-"""The GPUs of this machine's Vulkan drivers, through ctypes: WebGPU reports neither its GPU nor what it supports."""
+"""Lists the GPUs of this machine's Vulkan drivers through ctypes, since WebGPU does not report its GPU and features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION_1_1 = 1 << 22 | 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A GPU, or its replacement in software, of a Vulkan driver."""
+    """A GPU of a Vulkan driver, or its emulation by software."""
 
     name: str
     driver: str
@@ -26,7 +26,7 @@ class Adapter:
 
     @property
     def is_software(self) -> bool:
-        """Whether the processor computes in place of a GPU."""
+        """Whether the processor computes instead of a GPU."""
         return self.kind == PROCESSOR
 
 

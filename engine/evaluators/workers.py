@@ -102,13 +102,13 @@ class EvaluationWorkers:
         return len(self._workers)
 
     def submit(self, job: Job) -> None:
-        """Queue the job for the next free worker, or raise RuntimeError after `close`."""
+        """Queue a job for the next free worker. Raises RuntimeError after `close`."""
         self._put(job)
 
     def bind(self, batch: Batch) -> None: ...
 
     def call(self, function: Callable[[Evaluator], T]) -> T:
-        """Return the result of the function, called by a worker with its evaluator. A failed call is repeated."""
+        """Call a function with a worker's evaluator in its thread; return the result. A failed call is repeated."""
         call = EvaluatorCall(function)
         self._put(call)
         return call.wait()
@@ -138,7 +138,7 @@ class EvaluationWorkers:
             task.finish(EvaluatorError("the evaluation workers were closed while a batch was with them"))
 
     def _wait_for(self, worker: _Worker) -> None:
-        """Wait until a worker has ended, or counts as hanging."""
+        """Wait until a worker has ended or is considered as hanging."""
         assert worker.thread is not None
         worker.looks = 0
         while worker.thread.is_alive() and worker.looks <= (MAKING_LOOKS if worker.is_starting else LOOKS):
@@ -197,7 +197,7 @@ class EvaluationWorkers:
             _log.warning("%s failed (%s): it is set up again", worker.description, error_met)
 
     def _serve(self, worker: _Worker, evaluator: Evaluator) -> Exception | None:
-        """Evaluate tasks. Return None at the end, or the error after a failure. `_fail` then passes the task on."""
+        """Evaluate tasks. Return None at the end, or the error of a failure; `_fail` then handles the task."""
         while (task := self._tasks.get()) is not None:
             worker.looks = 0
             worker.task = task
@@ -236,7 +236,7 @@ class EvaluationWorkers:
         self._put(task, is_new=False)
 
     def _give_up(self, worker: _Worker, error: Exception) -> None:
-        """Continue without a worker. If it was the last worker, all waiting tasks fail."""
+        """Continue without a worker. If no worker is left, all waiting tasks fail."""
         name = worker.description or "an evaluator"
         with self._lock:
             if worker in self._workers:
@@ -289,13 +289,13 @@ class EvaluationWorkers:
                     self._replace(worker)
 
     def _hangs(self, worker: _Worker) -> bool:
-        """Whether a worker hangs. The caller has the lock."""
+        """Return whether a worker hangs. The caller holds the lock."""
         worker.looks = worker.looks + 1 if worker.task is not None or worker.is_making else 0
         worker.is_lost = worker.looks > (MAKING_LOOKS if worker.is_making else LOOKS)
         return worker.is_lost
 
     def _replace(self, worker: _Worker) -> None:
-        """Abandon a hanging worker, and give its task to a new worker or another device."""
+        """Abandon a hanging worker. Give its task to a new worker or to another device."""
         task, error = worker.task, EvaluatorError(f"{worker.description} has not answered for {self._hang:g} s")
         assert task is not None
         heir = _Worker(worker.seat, worker.make, worker.failures, description=worker.description)
@@ -312,7 +312,7 @@ class EvaluationWorkers:
 def make_device_queue(
     make: Callable[[Device], Evaluator], devices: Sequence[Device], workers: int | None = None
 ) -> EvaluationQueue:
-    """Return the queue for a network on the processor, or on GPUs with a number of workers each (None: suitable).
+    """Return the queue for a network on the processor, or on GPUs with `workers` workers each (None: suitable).
 
     `make` makes an evaluator for a device, in the thread that uses it. It is called once for each worker, and again
     after a failure.

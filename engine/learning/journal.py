@@ -1,4 +1,4 @@
-"""The journal of a run: one JSON object per line and event. All parts append to it. Its statistics are below."""
+"""The journal of a run: one JSON object per line and event, appended by all parts. Its statistics are below."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _NUMBERS = frozenset(("lead", "reanalyzed", "engine_games", "engine_points"))  #
 
 
 class Journal:
-    """The journal of a run. Threads and processes may append at the same time."""
+    """The journal of a run. Several threads and processes may append to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -181,14 +181,14 @@ class Elo:
 
 @dataclass(frozen=True, slots=True)
 class NetworkRatings:
-    """Ratings of the networks and their opponents."""
+    """Ratings of the networks and of the players that they met."""
 
     fitted: Ratings
     indices: Mapping[str, int]  # in `fitted` by name: the anchor, and players connected with it by games
     anchor: str  # has rating 0; empty before the first game
 
     def over(self, name: str, other: str | None = None) -> Elo | None:
-        """Return how much stronger a player is than another, or than the anchor; None if no games connect them."""
+        """Return the rating of a player above another player, or above the anchor; None if no games connect them."""
         first, second = self.indices.get(name), self.indices.get(self.anchor if other is None else other)
         if first is None or second is None:
             return None
@@ -197,7 +197,7 @@ class NetworkRatings:
 
 
 def newest_shares(events: Iterable[Event]) -> dict[str, float]:
-    """Return the share of the points in the newest match of at least MIN_GAMES games, by opponent."""
+    """Return the share of the points that a network won in the newest match of MIN_GAMES games, by opponent."""
     shares = {}
     for event in events:
         if event["event"] == "match" and (games := event["wins"] + event["draws"] + event["losses"]) >= MIN_GAMES:
@@ -272,16 +272,16 @@ class Progress:
         self.ratings = ratings(self.events)
 
     def of(self, *names: str) -> list[Event]:
-        """Return the events with these names, oldest first."""
+        """Return the events with one of these names, oldest first."""
         return [event for event in self.events if event["event"] in names]
 
     def total(self, name: str, field: str, after: int = -1) -> float:
-        """Return the sum of a field over the events of a name with a generation above `after`."""
+        """Return the sum of a field over the events with a name, from generations above `after`."""
         numbers: list[float] = [event[field] for event in self.of(name) if event["generation"] > after]
         return sum(numbers)
 
     def shares(self, edges: Sequence[float]) -> dict[str, list[float]]:
-        """Return the share of time in which each part of PARTS was busy, per interval. Parts may overlap.
+        """Return for each part of PARTS the share of each interval in which it was busy. Parts may overlap.
 
         `edges` are the boundaries of the intervals, in seconds of running time.
         """
@@ -296,7 +296,7 @@ class Progress:
 
 
 def disk_use(folder: Path) -> dict[str, int]:
-    """Return the bytes of a folder's files by part of FOLDERS, and of `other` files."""
+    """Return the bytes of a run's files, by part of FOLDERS; the rest is `other`."""
     found = dict.fromkeys((*FOLDERS, "other"), 0)
     for path, _, files in os.walk(folder):
         top = Path(path).relative_to(folder).parts[:1]
@@ -316,7 +316,7 @@ COUNTS = ("games", "rows", "moves", "evaluations", "seconds")  # of an event of 
 
 
 def figures_of(event: Event) -> Figures:
-    """Return an event's numbers by names such as `loss/policy`; empty for other events."""
+    """Return the numbers of an event by names such as `loss/policy`; empty for events without figures."""
     name = event["event"]
     if name == "training":
         losses = {f"loss/{key}": value for key, value in event["losses"].items()}
@@ -331,7 +331,7 @@ def figures_of(event: Event) -> Figures:
 
 
 class GenerationFigures:
-    """Collects the figures of one generation. Threads may call at the same time."""
+    """Collects the figures of one generation. Thread-safe."""
 
     def __init__(self) -> None:
         self._found: Figures = {}
@@ -344,17 +344,17 @@ class GenerationFigures:
                 self._found[name] = value + (self._found.get(name, 0.0) if is_sum else 0.0)
 
     def take(self, generation: int) -> Figures:
-        """Return the figures since the last call: self-play's counts added up, and the newest of all others."""
+        """Return the figures since the last call: sums of self-play's counts, and the newest values of all others."""
         with self._lock:
             found, self._found = self._found, {}
         return {"generation": generation, **found}
 
 
 class TensorBoard:
-    """Writes the figures of a run as TensorBoard's files. The step is the generation."""
+    """Writes the figures of a run to TensorBoard's files. Their step is the generation."""
 
     def __init__(self, writer: Any) -> None:
-        """Write with a SummaryWriter of torch.utils.tensorboard."""
+        """Write to `writer`, a SummaryWriter of torch.utils.tensorboard."""
         self._writer = writer
 
     def add(self, event: Event) -> None:

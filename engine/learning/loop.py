@@ -44,7 +44,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Goal:
-    """Conditions that end a run. None means no such condition."""
+    """Conditions that end a run. A field that is None is no condition."""
 
     hours: float | None = None  # of this start
     generations: int | None = None  # networks of the whole run
@@ -58,7 +58,7 @@ def default_anchors(game: Game[Any, Any]) -> tuple[str, str]:
 
 
 class Learner(Protocol):
-    """Trains networks: `yomi.nets.training.generations`, or your own."""
+    """Trains networks: `yomi.nets.training.generations`, or a class of yours."""
 
     def first(self) -> Path:
         """Write the untrained network, and return its file."""
@@ -80,7 +80,7 @@ class Learner(Protocol):
 
 
 class Loop:
-    """A run, from one start of the command to its end."""
+    """A run between one start of the command and its end."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Loop:
         adapt: Callable[[Options], Options] = lambda options: options,
         on_generation: Callable[[Figures], None] = lambda figures: None,
     ) -> None:
-        """Connect the parts.
+        """Store the parts of the loop.
 
         Args:
             game: the descriptor.
@@ -141,7 +141,7 @@ class Loop:
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """End soon and keep everything. Signal handlers may call it."""
+        """End soon and keep all results. Signal handlers may call this."""
         self._stopped.set()
 
     def run(self, goal: Goal) -> None:
@@ -220,7 +220,7 @@ class Loop:
         return self._adapt(replace(self.options, net=str(self.store.network(network)), evaluator="onnx"))
 
     def _collect(self) -> None:
-        """Store the finished games. If self-play is MAX_AHEAD generations ahead, wait for the training thread."""
+        """Store the finished games. If self-play is MAX_AHEAD generations ahead of training, wait for the training."""
         state, settings = self.store.state, self.settings
         ahead = self.store.rows - (state.planned_rows or state.trained_rows)
         if self._training is not None and ahead > MAX_AHEAD * settings.rows:
@@ -241,7 +241,7 @@ class Loop:
             self._write_page(PAGE_SECONDS)
 
     def _pause_self_play(self, training: threading.Thread) -> None:
-        """Wait for the training thread, and record the duration by phase in the journal."""
+        """Wait for the training thread. Write the time to the journal, by phase."""
         while training.is_alive() and not self._stopped.is_set():
             begin, phase = time.monotonic(), self._phase
             self.say(f"self-play is {MAX_AHEAD:g} generations ahead and waits for {phase}")
@@ -285,7 +285,7 @@ class Loop:
         self._send_network()
 
     def _train_next(self) -> None:
-        """Train the next network, and promote it if it passes the gate."""
+        """Train the next network. Promote it if it passes the gate."""
         state, settings, journal = self.store.state, self.settings, self.store.journal
         generation = state.generation + 1
         begin = time.monotonic()
@@ -323,7 +323,7 @@ class Loop:
         return promoted
 
     def _play_ladder(self, name: str, generation: int) -> None:
-        """Play against the anchors, and against a network of NETWORK_INTERVAL generations before."""
+        """Play a network against the anchors, and against the network from NETWORK_INTERVAL generations before."""
         earlier = [other for number, other in self.store.networks().items() if number <= generation - NETWORK_INTERVAL]
         for anchor in (*self.anchors, *earlier[-1:]):
             begin = time.monotonic()
@@ -366,7 +366,7 @@ class Loop:
     # -- reports -----------------------------------------------------------------------------------------------------
 
     def _write_page(self, seconds: float) -> None:
-        """Update the page, unless that was done in the last `seconds`."""
+        """Write the page, unless it was written in the last `seconds`."""
         if time.monotonic() - self._page_written >= seconds:
             if self._page_games:
                 games = {"games": list(reversed(self._page_games))}

@@ -37,13 +37,13 @@ class DroppedGame:
 
 
 class FailureLimit:
-    """Counts games that fail in a row."""
+    """Counts games in a row that have failed."""
 
     def __init__(self) -> None:
         self._failures = 0
 
     def note(self, faults: Sequence[str], played: int) -> None:
-        """Count failed games, given their reasons, and finished ones.
+        """Count failed games (`faults` are their reasons) and `played` finished games.
 
         Raises:
             LearningError: FAILURES games in a row have failed.
@@ -54,7 +54,7 @@ class FailureLimit:
 
 
 def opponent_spec(text: str, game: Game[Any, Any]) -> EngineSpec:
-    """Parse an engine as `yomi match` does (see `yomi.engine.clients.spec.parse_spec`).
+    """Parse an engine in the form of `yomi match` (see `yomi.engine.clients.spec.parse_spec`).
 
     Raises:
         OptionError: there is no such engine, or its limits do not suit learning.
@@ -84,7 +84,7 @@ def anchor_specs(texts: Sequence[str], game: Game[Any, Any], taken: Sequence[str
 
 
 class Opponent(Generic[G]):
-    """An engine that plays one game at a time. It starts with its first move, and again after a failure."""
+    """An engine that plays one game at a time. Its process starts at its first move, and again after a failure."""
 
     def __init__(self, spec: EngineSpec, kind: MatchGame[G], threads: ThreadPoolExecutor) -> None:
         self.spec, self._kind, self._threads = spec, kind, threads
@@ -100,7 +100,7 @@ class Opponent(Generic[G]):
         self.color, self._sides = color, None
 
     def choose(self, game: G) -> Generator[Future[int | Ended], None, int | Ended]:
-        """Return the engine's move, or the end of the game. `game` must not change until then.
+        """Wait for the engine, and return its move or the end of the game. `game` must not change until then.
 
         Raises:
             EngineError: the engine failed, or its move is illegal.
@@ -124,7 +124,7 @@ class Opponent(Generic[G]):
         self._client = None
 
     def kill(self) -> None:
-        """End the process at once. Callable from any thread."""
+        """End the process at once. Thread-safe."""
         if self._process is not None:
             self._process.kill()
 
@@ -164,7 +164,7 @@ class Opponent(Generic[G]):
 
 
 class OpponentPool(Generic[G]):
-    """Processes of one engine for some of the games. Not thread-safe."""
+    """Several processes of one engine, which play some of the games. Not thread-safe."""
 
     def __init__(self, spec: EngineSpec, game: Game[G, Any], count: int, share: float = 1.0) -> None:
         """Prepare `count` engines for a `share` of all games. They start when they are needed."""
@@ -176,7 +176,7 @@ class OpponentPool(Generic[G]):
         self._games = self._joined = 0
 
     def invite(self, color: int) -> Opponent[G] | None:
-        """Start an engine's new game and return it, for `host`; None if the share is reached or all engines play."""
+        """Return an engine for a new game, to pass to `host`; None if the share is reached or all engines play."""
         self._games += 1
         if not self._free or self._joined >= self._share * self._games:
             return None
@@ -186,9 +186,7 @@ class OpponentPool(Generic[G]):
         return engine
 
     def host(self, engine: Opponent[G], playing: GameCoroutine[T]) -> GameCoroutine[T | DroppedGame]:
-        """Play a game with an engine from `invite`. If the engine fails, the game is dropped, and the engine restarts
-        later.
-        """
+        """Play a game with an engine from `invite`. If the engine fails, drop the game and restart it later."""
         try:
             return (yield from playing)
         except EngineError as error:

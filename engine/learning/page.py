@@ -1,4 +1,4 @@
-"""Status of a run: a summary and a table of several runs for the terminal, and an HTML page."""
+"""The status of runs: a summary and a comparison of runs for the terminal, and an HTML page."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _games(progress: Progress) -> str:
 
 
 def _networks(progress: Progress) -> list[tuple[str, str]]:
-    """Return a line on the last promoted network, and one on the newest if that was refused."""
+    """Return a line about the last promoted network, and a line about the newest network if it was refused."""
     promoted = [name for name, event in progress.networks.items() if event["promoted"]]
     newest = list(progress.networks)[-1:]
     shown = [("network", name) for name in promoted[-1:]] + [
@@ -188,7 +188,7 @@ def _bytes(size: float) -> str:
 
 
 def comparison_text(folders: Sequence[Path], names: Sequence[str]) -> str:
-    """Return a table of runs side by side: progress, speed, strength, losses, and the settings that differ."""
+    """Return a table with a column for each run: progress, speed, strength, losses, and settings that differ."""
     runs = [Progress(Journal(folder / NAME).read()) for folder in folders]
     differing = {
         name: values for name, values in _by_row([_flat_settings(run) for run in runs]).items() if len(set(values)) > 1
@@ -201,12 +201,12 @@ def comparison_text(folders: Sequence[Path], names: Sequence[str]) -> str:
 
 
 def _by_row(columns: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
-    """Return the rows of a table by name, from its columns."""
+    """Convert the columns of a table to rows by name."""
     return {name: [column.get(name, "") for column in columns] for column in columns for name in column}
 
 
 def _column(run: Progress) -> dict[str, str]:
-    """Return a run's column of the table by the name of the row."""
+    """Return the column of a run in the comparison, by the names of the rows."""
     games, evaluations, seconds = (run.total("selfplay", name) for name in ("games", "evaluations", "seconds"))
     found = {
         "hours": f"{run.seconds / 3600:.2f}",
@@ -224,7 +224,7 @@ def _column(run: Progress) -> dict[str, str]:
 
 
 def _flat_settings(run: Progress) -> dict[str, str]:
-    """Return the settings of the last start as text; a table's keys are TABLE.KEY."""
+    """Return the settings of the last start as text. Keys in a table become TABLE.KEY."""
 
     def flat(prefix: str, table: Mapping[str, Any]) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -239,7 +239,7 @@ def _flat_settings(run: Progress) -> dict[str, str]:
 
 
 def write_page(folder: Path) -> None:
-    """Write the page of a run, a single file that needs no network. Damaged games are left out, with a warning.
+    """Write the page of a run: a single file that needs no network. Damaged games are left out, with a warning.
 
     Raises:
         LearningError: the journal cannot be read, or the page cannot be written.
@@ -248,7 +248,7 @@ def write_page(folder: Path) -> None:
 
 
 def write_runs(runs: Sequence[Mapping[str, Any]], path: Path, now: float) -> None:
-    """Write the page of runs of any command, given their data (see `run_data` and `plain_data`).
+    """Write a page about runs of any command, from their data (see `run_data` and `plain_data`).
 
     Raises:
         LearningError: the page cannot be written.
@@ -265,20 +265,20 @@ def write_runs(runs: Sequence[Mapping[str, Any]], path: Path, now: float) -> Non
 
 
 def plain_data(name: str, title: str, text: str, running: bool) -> dict[str, Any]:
-    """Return the data of a run that has text only."""
+    """Return the page's data of a run that consists of text only."""
     empty: dict[str, Any] = {"charts": [], "played": [[0.0, 0]], "networks": [], "games": []}
     return {"name": name, "title": title, "text": text, "running": running, **empty}
 
 
 def write_comparison(folders: Sequence[Path], path: Path) -> None:
-    """Write a page that lays runs over each other. Raises LearningError as `write_page` does."""
+    """Write a page that compares runs in the same charts. Raises LearningError as `write_page` does."""
     now = time.time()
     runs = [run_data(folder, name, now) for folder, name in zip(folders, short_names(folders), strict=True)]
     write_runs(runs, path, now)
 
 
 def short_names(folders: Sequence[Path]) -> list[str]:
-    """Return the folders without their common beginning."""
+    """Return names for folders, without their common beginning."""
     paths = [folder.resolve().parts for folder in folders]
     levels = zip(*paths, strict=False)
     common = sum(1 for _ in itertools.takewhile(lambda level: len(set(level)) == 1, levels))
@@ -286,7 +286,7 @@ def short_names(folders: Sequence[Path]) -> list[str]:
 
 
 def run_data(folder: Path, name: str, now: float) -> dict[str, Any]:
-    """Return the data of a run of `yomi learn` for the page."""
+    """Return the page's data of a run of `yomi learn`."""
     progress = Progress(Journal(folder / NAME).read())
     try:
         games = read_games(folder / LATEST)
@@ -315,7 +315,7 @@ def _played(progress: Progress) -> list[list[float]]:
 
 
 def _charts(progress: Progress) -> list[dict[str, Any]]:
-    """Return the charts over the hours, without empty lines and charts. The page chooses the unit of rates."""
+    """Return the charts over time in hours, without empty lines and charts. The page chooses the unit of rates."""
     played = [event for event in progress.of("selfplay") if event["games"] and event["seconds"]]
     trained = progress.of("training")
     losses = dict.fromkeys(name for event in trained for name in event["losses"])
@@ -341,7 +341,7 @@ def _charts(progress: Progress) -> list[dict[str, Any]]:
 
 
 def _line(values: Iterable[tuple[Event, float | None]]) -> Line:
-    """Return a line of at most POINTS points (hours, value), each the mean of neighbors. Leaves out None."""
+    """Return a line of at most POINTS points (hours, value). A point is the mean of neighbors; None is left out."""
     points = [(event["ran"] / 3600, value) for event, value in values if value is not None]
     step = max(1, -(-len(points) // POINTS))
     means = (np.mean(points[at : at + step], axis=0) for at in range(0, len(points), step))
@@ -361,7 +361,7 @@ def _times(progress: Progress) -> list[Line]:
 
 
 def _elo(progress: Progress) -> list[Line]:
-    """Return promoted networks as a line and refused ones as dots. Points are (hours, Elo, error, name)."""
+    """Return lines of points (hours, Elo, error, name): promoted networks as a line, refused networks as dots."""
     points: dict[bool, list[list[Any]]] = {True: [], False: []}
     for name, event in progress.networks.items():
         if elo := progress.ratings.over(name):
@@ -371,7 +371,7 @@ def _elo(progress: Progress) -> list[Line]:
 
 
 def _rows(progress: Progress) -> list[dict[str, Any]]:
-    """Return the newest networks, newest first, with their scores in gates and matches."""
+    """Return the table of the newest networks, newest first, with their scores in gates and matches."""
     rows: dict[str, dict[str, Any]] = {}
     for name, event in list(progress.networks.items())[: -ROWS - 1 : -1]:
         rows[name] = {
@@ -394,7 +394,7 @@ def _rows(progress: Progress) -> list[dict[str, Any]]:
 
 
 def read_games(path: Path) -> list[dict[str, Any]]:
-    """Return the games of a LATEST file; none if it does not exist.
+    """Return the games in a LATEST file, or an empty list if it does not exist.
 
     Raises:
         LearningError: the file cannot be read, or contains something else.
@@ -420,7 +420,7 @@ def read_games(path: Path) -> list[dict[str, Any]]:
 
 
 def _finite(value: Any) -> Any:
-    """Replace numbers that JSON does not have by None."""
+    """Return a copy in which None replaces infinities and NaN, which JSON lacks."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):

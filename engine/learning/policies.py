@@ -1,4 +1,4 @@
-"""Search policies of self-play: they choose the move to play and the policy target to learn.
+"""Search policies of self-play. They choose the move to play, and the policy target to learn.
 
 A policy is a generator for a single game. It requests playouts, yields, and continues when they are made.
 `yomi.engine.learning.searches` runs many of them at the same time.
@@ -54,7 +54,7 @@ def puct(
     temperature: float,
     full_search: bool,
 ) -> Searching:
-    """Search by PUCT. A full search adds noise and forced playouts; the target leaves both out."""
+    """Search by PUCT. A full search adds noise and forced playouts. The target excludes the effects of both."""
     search.set(forced_playouts=settings.forced_playouts if full_search else 0.0)
     priors: dict[int, float] = {}
     if full_search:
@@ -126,7 +126,7 @@ POLICIES: dict[str, Policy] = {"puct": puct, "gumbel": gumbel}
 
 
 def check_policy(name: str) -> str:
-    """Return the name of a policy, with an absolute path if it is one of a file. Raises ValueError if there is none."""
+    """Return the name of a policy; a file's path becomes absolute. Raises ValueError if there is no such policy."""
     if name in POLICIES:
         return name
     if not is_in_file(name):
@@ -159,14 +159,14 @@ def search_result(
     priors: dict[int, float],
     rng: np.random.Generator,
 ) -> SearchResult:
-    """Return the result of a search: draw the move by `counts`, which are also the policy target.
+    """Return the result of a search. The move is drawn by `counts`, which are also the policy target.
 
     Args:
-        search: after the search.
+        search: a finished search.
         children: its moves.
-        counts: a weight for each of them. Only won moves count if there are any, and lost moves only if all are lost.
-        temperature: of the choice of the move.
-        priors: the network's policy, which the surprise refers to; empty after a cheap search.
+        counts: a weight for each move. Only won moves count if there are any, and lost moves only if all are lost.
+        temperature: temperature of the choice of the move.
+        priors: the network's policy, with which the target is compared for its surprise; empty after a cheap search.
         rng: draws the move.
     """
     won, lost = children["proven"] > 0, children["proven"] < 0
@@ -187,7 +187,7 @@ def search_result(
 def _without_forced(children: npt.NDArray[Any], factor: float, forced: float) -> FloatArray:
     """Return the weights without forced playouts (KataGo's policy target pruning). `factor` is PUCT's.
 
-    A move loses at most its forced visits, and keeps its wanted weight. A single remaining visit counts as none.
+    A move loses at most its forced visits, and keeps its wanted weight. A single remaining visit counts as 0.
     """
     counts: FloatArray = children["weight"].copy()
     wanted = wanted_weights(children, factor)

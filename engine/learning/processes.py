@@ -1,4 +1,4 @@
-"""Workers in other processes, of this machine or of a Ray cluster. Start reading at `ActorWorkers`.
+"""Workers in other processes of this machine, or on a Ray cluster. Start reading at `ActorWorkers`.
 
 They play self-play in turns with the matches of gate and ladder. Each is asked for a few deliveries ahead. If nobody
 takes them, self-play stops and matches continue.
@@ -50,7 +50,7 @@ FindParcel: TypeAlias = Callable[[str], Parcel | None]  # the network of a path 
 
 @dataclasses.dataclass(frozen=True)
 class MatchPart:
-    """The games of a match that one worker plays."""
+    """The games of a match that are assigned to one worker."""
 
     match: int  # number of the match
     players: Players
@@ -62,7 +62,7 @@ class MatchPart:
 
 @dataclasses.dataclass(frozen=True)
 class MatchNews:
-    """A worker's report on its part of a match."""
+    """A worker's report about its part of a match."""
 
     match: int
     played: list[GameResult]
@@ -71,7 +71,7 @@ class MatchNews:
 
 
 class ActorPlayer:
-    """A worker: the object of an actor. Its calls are done one after the other."""
+    """A worker inside an actor. Its calls run one after the other."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ActorPlayer:
         sources: Mapping[str, str] | None,
         seed: int,
     ) -> None:
-        """Prepare. Slow on a node that has not compiled the game's kernels yet.
+        """Prepare to play. This is slow on a node that has not compiled the game's kernels yet.
 
         On another machine `sources` are the texts of the Python files that the settings name by `FILE.py:NAME`.
         """
@@ -120,7 +120,7 @@ class ActorPlayer:
         return MatchNews(part.match, [], [])
 
     def continue_match(self) -> MatchNews:
-        """Play for the time that self-play took since the last call. Without self-play wait for an engine's answer."""
+        """Play for as long as self-play took since the last call. Without self-play wait for an engine's answer."""
         played, error = list[GameResult](), ""
         if self._duel is None:
             return MatchNews(self._match, played, [])
@@ -151,7 +151,7 @@ class ActorPlayer:
 
 
 def _unpacked(options: Any, parcel: Parcel | None) -> Any:
-    """Replace the network of `options` by the node's copy of it."""
+    """Return options in which the node's copy replaces the network."""
     return options if parcel is None else dataclasses.replace(options, net=parcel.unpack())
 
 
@@ -190,13 +190,13 @@ class _Match:
 
 
 class ActorWorkers:
-    """Plays in actors. A lost actor loses only its unfinished games, and is started again.
+    """Workers in actors. If an actor is lost, only its unfinished games are lost, and it is started again.
 
     Two threads may use it: one that takes games, and one that plays matches.
     """
 
     def __init__(self, actors: ActorTable, parcel: FindParcel = lambda path: None) -> None:
-        """Use actors, which make an ActorPlayer each. `close` ends them."""
+        """Use actors, each of which makes an ActorPlayer. `close` ends them."""
         self.actors = actors
         self.count = actors.count
         self._find_parcel = parcel
@@ -229,9 +229,9 @@ class ActorWorkers:
         return [delivery for _, _, deliveries in arrived for delivery in deliveries]
 
     def match(self, game: Game[Any, Any], match: LearningMatch) -> DuelScore:
-        """Play `yomi.engine.matches.duel.play_match` on all actors, in turns with self-play.
+        """Play a match (see `yomi.engine.matches.duel.play_match`) on all actors, in turns with self-play.
 
-        Other actors play the games of a lost one.
+        Other actors play the games of a lost actor.
 
         Raises:
             LearningError: a player cannot be made or fails.
@@ -260,7 +260,7 @@ class ActorWorkers:
             self.actors.close()
 
     def _distribute(self, match: _Match) -> None:
-        """Send the open games that no actor plays to the idle actors, which have no open game of the match."""
+        """Send open games that no actor plays to idle actors, which have no open game of the match."""
         left = sorted(match.open - set[int]().union(*match.given.values()))
         idle = [number for number in self.actors.ready if not match.has_open_games(number)]
         if not left or not idle:
@@ -335,7 +335,7 @@ def process_workers(
 def cluster_workers(
     cluster: Cluster, game: Game[Any, Any], settings: SelfPlaySettings, seed: int, on_loss: OnLoss
 ) -> ActorWorkers:
-    """Return workers on a Ray cluster, which start as soon as there is room. See `process_workers`."""
+    """Return workers on a Ray cluster, which start once there is room. For the arguments see `process_workers`."""
     sources = {name: read_source(name) for name in filter(is_in_file, (settings.search, settings.targets))}
     actors = Actors(cluster, lambda start: _recipe(game, settings, sources, seed, start), on_loss)
     return ActorWorkers(actors, cluster.parcel)

@@ -1,4 +1,4 @@
-"""Conversion of finished games to the rows of a data set (`yomi.nets.data.shards`)."""
+"""Converts finished games to the rows of a data set (`yomi.nets.data.shards`)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ def rows_of(
     rng: np.random.Generator,
     targets: Targets | None = None,
 ) -> dict[str, Array]:
-    """Return the rows of one game. A share `surprise` of them is distributed by policy surprise: some positions get
-    several rows, others none. `targets` adds columns.
+    """Return the rows of one game. Some positions get several rows, others none: a share `surprise` follows policy
+    surprise.
+
+    `targets` adds columns.
 
     Raises:
         NetworkError: `targets` returns something else than columns.
@@ -65,7 +67,7 @@ def rows_of(
 
 
 def _own_columns(found: Mapping[str, Array], rows: int) -> dict[str, Array]:
-    """Return a user's columns after checking their names, lengths and axes."""
+    """Check the names, lengths and axes of a user's columns, and return them."""
     for name, array in found.items():
         kind = kind_of(name)
         if kind is None or not name.startswith(OWN):
@@ -77,9 +79,9 @@ def _own_columns(found: Mapping[str, Array], rows: int) -> dict[str, Array]:
 
 
 def policy_of(plies: Sequence[Ply | None], learnable: Learnable[Any]) -> tuple[Array, Array]:
-    """Return the search results of some plies as policy indices and shares [n, K]. Without a search all shares are 0.
+    """Return the search results of plies as policy indices and shares, both [n, K]. Without a search all shares are 0.
 
-    K is the same for all games of a run. The indices are those of the ply's own side to move. Users' targets call it
+    K is the same for all games of a run. The indices are those of the ply's own side to move. Users' targets call this
     (docs/how-to/learning.md).
     """
     spec = learnable.spec
@@ -94,7 +96,7 @@ def policy_of(plies: Sequence[Ply | None], learnable: Learnable[Any]) -> tuple[A
 
 
 def plies_by_move(finished: FinishedGame[Any]) -> list[Ply | None]:
-    """Return the ply of each recorded move; None for opening moves."""
+    """Return the ply of each recorded move. Opening moves have None."""
     before = _opening_length(finished)
     return [None] * before + list(finished.plies[: len(finished.game.moves) - before])
 
@@ -105,7 +107,7 @@ def _opening_length(finished: FinishedGame[Any]) -> int:
 
 
 def counts_of(ply: Ply) -> Counts:
-    """Return the policy target of a ply as visit counts, largest first; empty for a cheap search.
+    """Return the policy target of a ply as visit counts, greatest first; empty after a cheap search.
 
     The counts add up to at least MIN_POLICY_COUNT, since an improved policy is finer than its visits.
     """
@@ -119,7 +121,7 @@ def counts_of(ply: Ply) -> Counts:
 
 
 def ply_of(position: np.void, decision: Decision, spec: GameSpec) -> Ply:
-    """Return a player's decision, which has a move, as a ply. A decision without visits is not learned."""
+    """Convert a player's decision with a move to a ply. A decision without visits is not learned."""
     assert decision.move is not None
     ply, report = Ply(spec.positions(1)), decision.report
     ply.position[0] = position
@@ -134,9 +136,9 @@ def ply_of(position: np.void, decision: Decision, spec: GameSpec) -> Ply:
 def write_games(
     folder: Path, records: Path, number: int, size: int, suffix: str, games: Sequence[tuple[Arrays, bytes]]
 ) -> None:
-    """Write the rows of some games as a shard, and before it their records as one file.
+    """Write the rows of some games as a shard. Before that, write their records as one file.
 
-    Each game is given by rows and record, and has at least one row. The column `game` is set here.
+    Each game consists of rows (at least one) and a record. The column `game` is set here.
 
     Raises:
         OSError: writing failed. There is no shard then.
@@ -155,7 +157,7 @@ def _target(ply: Ply) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], f
 
 
 def _copies(surprises: npt.NDArray[np.float64], share: float, rng: np.random.Generator) -> list[int]:
-    """Return the number of rows of each position: 1 on average, `share` of it in proportion to the surprise."""
+    """Return the number of rows of each position, on average 1. A `share` is proportional to the surprise."""
     total = surprises.sum()
     weights = np.ones(len(surprises))
     if total > 0.0:
@@ -205,7 +207,7 @@ def _policy(plies: list[Ply], positions: npt.NDArray[np.void], spec: GameSpec) -
 def _labels(
     finished: FinishedGame[Any], learnable: Learnable[Any], chosen: list[int], positions: npt.NDArray[np.void]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return the value columns, from the point of view of the side to move."""
+    """Return the value columns of positions, for the side to move."""
     outcome = finished.outcome
     sides = positions["side_to_move"]
     signs = np.where(sides == BLACK, 1.0, -1.0)
@@ -269,7 +271,7 @@ class RecordedGame(Generic[G]):
 
 
 def record_beside(shard: Shard) -> Path | None:
-    """Return the record file of a shard's games, or None if the rows do not name their games.
+    """Return the file with the records of a shard's games; None if the rows do not name their games.
 
     Raises:
         NetworkError: neither the data set's folder `games` nor the one beside the data set contains it.
@@ -312,7 +314,7 @@ def check_rows(shard: Shard, games: list[RecordedGame[Any]], spec: GameSpec, enc
 def _faults(
     recorded: RecordedGame[Any], columns: Arrays, plies: npt.NDArray[np.int64], spec: GameSpec, encode: Encoder
 ) -> Iterator[tuple[int, str]]:
-    """Yield the index of each wrong row of one game, and its fault."""
+    """Yield (index, fault) of each wrong row of one game."""
     positions, history = _played(recorded, int(plies.max(initial=0)) + 1, spec)
     positions = positions[plies]
     expected = {**encode(positions, history), **_recorded_labels(recorded, positions)}
@@ -357,7 +359,7 @@ def _recorded_labels(recorded: RecordedGame[Any], positions: npt.NDArray[np.void
 
 
 def _legal(positions: npt.NDArray[np.void], history: Array, spec: GameSpec) -> npt.NDArray[np.bool_]:
-    """Return bool[n, policy]: the legal moves."""
+    """Return which moves are legal: bool[n, policy]."""
     moves = np.zeros((len(positions), spec.max_moves), np.uint16)
     counts = np.zeros(len(positions), np.int64)
     index_legal_moves(positions, history, 0, moves, counts, moves)
@@ -368,7 +370,7 @@ def _legal(positions: npt.NDArray[np.void], history: Array, spec: GameSpec) -> n
 
 
 class Collection(Generic[G]):
-    """Writes games to a growing data set, with their records. `close` writes the rest."""
+    """Writes games to a growing data set, with their records. `close` writes the last games."""
 
     def __init__(self, folder: Path, learnable: Learnable[G]) -> None:
         """Create a data set, or extend an existing one. Records are in its folder `games`.
@@ -386,11 +388,11 @@ class Collection(Generic[G]):
         self._first, self._plies = 0, list[Ply]()
 
     def begin(self, game: G) -> None:
-        """Start a game. It may have moves."""
+        """Start a game, which may have moves already."""
         self._first, self._plies = game.ply, []
 
     def note(self, game: G, decision: Decision) -> None:
-        """Add a decision. Call it before the move is played."""
+        """Add a decision to the game. Call this before the move is played."""
         self._plies.append(ply_of(game.position, decision, self.learnable.spec))
 
     def end(self, game: G, ended: Ended, name: str) -> None:

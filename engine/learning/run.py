@@ -43,7 +43,7 @@ LIVE = frozenset((*COMPUTED, "anchors", *(row.name for row in rows_of(LearnSetti
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(ClusterSettings):
-    """Settings of a run that its networks do not depend on, and files of its networks."""
+    """Settings of a run that do not influence its networks, and the files of the networks."""
 
     # a table: the formatter would give each argument a line
     # fmt: off
@@ -85,14 +85,14 @@ def learn(
     total: Any = None,
     on_generation: Callable[[Figures], None] = lambda figures: None,
 ) -> int:
-    """Learn until the goal or a signal, and return the exit status.
+    """Learn until the goal is reached or a signal comes. Return the exit status.
 
     Args:
         game: Go, shogi or another game.
         run: settings of the run.
-        settings: of games, rows and training.
+        settings: settings of games, rows and training.
         own: the settings of the game for this command.
-        options: the engine's.
+        options: the engine's options.
         say: receives lines of progress.
         named: names of the options that the user set.
         total: makes the loss to minimize (yomi.nets.training.losses.Total); None for the weighted sum.
@@ -135,7 +135,7 @@ def folder_of_run(run: RunSettings, game: str) -> Path:
 
 
 def _engines(run: RunSettings, settings: LearnSettings, game: Game[Any, Any]) -> list[EngineSpec]:
-    """Return the engines that are anchors of the ladder, and check the opponent."""
+    """Return the engines that are anchors of the ladder. Check the opponent's description, too."""
     from yomi.engine.learning.loop import default_anchors
     from yomi.engine.learning.opponents import anchor_specs, opponent_spec
 
@@ -252,7 +252,7 @@ def _make_loop(
 
 
 def _user_files(settings: LearnSettings, network: Mapping[str, Any], total: Any) -> dict[str, tuple[str, bytes]]:
-    """Return name and content of the user's files, by use. Raises NetworkError if one cannot be read."""
+    """Return (name, content) of the user's files, by use. Raises NetworkError if a file cannot be read."""
     named = {"search": settings.search, "targets": settings.targets, "network": network["kind"]}
     paths = {use: name.rpartition(":")[0] for use, name in named.items() if is_in_file(name)}
     if network.get("start"):
@@ -269,13 +269,13 @@ def _user_files(settings: LearnSettings, network: Mapping[str, Any], total: Any)
 
 
 def _own_network(network: Mapping[str, Any]) -> str:
-    """Return the kind of a network of the user's own, or an empty text."""
+    """Return the kind of a network that the user has defined, or "" for other networks."""
     kind: str = network["kind"]
     return kind if is_in_file(kind) else ""
 
 
 def _check_own_network(game: Game[Any, Any], own: str, say: Say, options: Options) -> None:
-    """Check the outputs of a user's network before the workers start, and report who computes it.
+    """Check the outputs of a user's network before the workers start. Report which backend computes it.
 
     Raises:
         OptionError: the game cannot use the network.
@@ -295,7 +295,7 @@ def _check_own_network(game: Game[Any, Any], own: str, say: Say, options: Option
 
 
 def _adapted(game: Game[Any, Any], found: dict[str, str], own: str, say: Say, options: Options) -> Options:
-    """Return options with the device's fastest precision for the networks of the run.
+    """Return options with the fastest precision of the device for the run's networks.
 
     `found` caches the result. Networks are not compared with fp32, which would take seconds for every new network: ten
     on a GPU, where each process compares. The first network of kind `own` is checked.
@@ -337,7 +337,7 @@ def _tensorboard(wanted: bool, store: Store) -> Iterator[None]:
 
 
 def _read_tables(path: Path | None, game: str | None = None, sets: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the tables [network], [training] and [loss] of a file, with `TABLE.KEY=VALUE` of `sets` put over them."""
+    """Return the tables [network], [training] and [loss] of a file. `TABLE.KEY=VALUE` in `sets` replaces values."""
     source = "--set" if path is None else f"--network {path}"
     try:
         tables = {} if path is None else read_toml(path)
@@ -363,7 +363,7 @@ def _read_tables(path: Path | None, game: str | None = None, sets: Sequence[str]
 
 
 def _start_file(folder: Path, source: str, start: str, game: str | None) -> Path:
-    """Return the network that a run starts from: a file beside the TOML file, or a bundled network by its name."""
+    """Return the network from which a run starts: a file beside the TOML file, or a bundled network by name."""
     beside = (folder / start).absolute()
     try:
         if beside.is_file():

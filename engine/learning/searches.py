@@ -1,4 +1,4 @@
-"""Concurrent searches of many games. Their leaves share the batches of one evaluator."""
+"""Searches of many games at the same time. Their leaves share the batches of one evaluator."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SLICE_SECONDS = 0.2  # target duration of one call if no search ends; a slow net
 
 
 class Searches:
-    """One tree per game, and the evaluator of all leaves. Not thread-safe."""
+    """A tree for each game, and the evaluator of all leaves. Not thread-safe."""
 
     def __init__(
         self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, count: int, playouts: int, seed: int
     ) -> None:
-        """Allocate the trees, each for a number of playouts."""
+        """Allocate `count` trees, each for `playouts` playouts."""
         self.spec, self.queue, self.settings = spec, queue, settings
         self._forest = make_forest(spec, count, playouts)
         self._roots = spec.positions(count)
@@ -68,7 +68,7 @@ class Searches:
         self._tasks = np.array([searcher.task for searcher in self._searchers], np.int64)
 
     def use(self, queue: EvaluationQueue, settings: SearchSettings) -> None:
-        """Continue with another evaluator of the same game and board. No playout is lost."""
+        """Continue with another evaluator for the same game and board. No playout is lost."""
         batch = make_batch(self.spec, len(self._batch.node), queue.evaluator.inputs)
         for old, new in zip(self._batch, batch, strict=True):
             if old.shape == new.shape:
@@ -129,7 +129,7 @@ class Searches:
 
 
 class GameSearch(TreeRoot):
-    """One of the searches, with its root. Do not call it between `search` and the end of its playouts."""
+    """The search of one game, with its root. Call nothing between `search` and the end of its playouts."""
 
     def __init__(self, owner: Searches, number: int, generator: np.random.Generator) -> None:
         self.owner, self.number = owner, number
@@ -143,7 +143,7 @@ class GameSearch(TreeRoot):
         self.owner._rngs[self.number] = seed | 1
 
     def begin(self, game: SearchableGame, line: Sequence[int] | None = None) -> None:
-        """Set the root to the position of a game. See `move_to` for `line`, which is not empty here."""
+        """Make the position of a game the root. For `line`, which must not be empty, see `move_to`."""
         self.move_to(game, line)
         self.allow(None)
 
@@ -155,12 +155,12 @@ class GameSearch(TreeRoot):
         self.owner._wanted[self.number] = True
 
     def set(self, **parameters: float) -> None:
-        """Set parameters of this tree (see `yomi.native.tree.arrays`)."""
+        """Set parameters of this tree; for their names see `yomi.native.tree.arrays`."""
         for name, value in parameters.items():
             self.tree.parameters[name][0] = value
 
     def allow(self, moves: npt.NDArray[np.int64] | None) -> None:
-        """Restrict the search to some moves of the root; None allows all."""
+        """Restrict the search to some moves of the root. None allows all moves."""
         banned = None if moves is None else np.ones_like(self.tree.banned)
         if banned is not None:
             banned[moves] = 0
@@ -175,10 +175,10 @@ GameCoroutine: TypeAlias = "Generator[Future[Any] | None, None, T]"
 
 
 class ConcurrentGames(Generic[T]):
-    """Plays one game per tree at the same time. The next game starts when one ends."""
+    """Plays one game per tree, all at the same time. When a game ends, the next one starts in its tree."""
 
     def __init__(self, searches: Sequence[Searches], begin: Callable[[Sequence[GameSearch]], GameCoroutine[T] | None]):
-        """Start the games. `begin` returns the next game, given one search of each player; None if there is none."""
+        """Start the games. `begin` gets one search of each player and returns a game, or None if none is left."""
         self.searches = searches
         self._begin = begin
         self._ended: list[T] = []
@@ -194,21 +194,21 @@ class ConcurrentGames(Generic[T]):
         return not any(self._games)
 
     def refill(self) -> None:
-        """Begin games in the slots that had none, if there are games now."""
+        """Start games in the slots that are empty, if there are games now."""
         for number, game in enumerate(self._games):
             if game is None:
                 self._games[number] = self._begin([searches.slots[number] for searches in self.searches])
                 self._resume(number)
 
     def play(self, seconds: float = math.inf) -> list[T]:
-        """Play until a game ends, no game is left, or the time is up. Return the finished games."""
+        """Play until a game ends, no game is left, or `seconds` have passed. Return the finished games."""
         end = time.monotonic() + seconds
         while not self._ended and not self.is_over and time.monotonic() < end:
             self.advance()
         return self.take()
 
     def advance(self, *, waits: bool = True) -> bool:
-        """Play one batch of each search. Return whether a search had playouts to make.
+        """Play one batch of each search. Return whether any search had playouts to make.
 
         If none had and `waits` is set, wait for an engine's answer.
         """

@@ -35,7 +35,7 @@ OPENING_SHARE = 0.3  # mean number of opening moves drawn from the policy, per u
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The labels that a finished game gives. The score includes komi."""
+    """The labels that follow from a finished game. The score includes komi."""
 
     winner: int  # BLACK, WHITE or DRAW
     margin: float | None = None  # Black's lead in points
@@ -44,7 +44,7 @@ class Outcome:
 
 
 class Learnable(Protocol[G]):
-    """A game that can be learned."""
+    """What a game must provide so that it can be learned."""
 
     features: str  # feature set of the rows, a name of yomi.nets.metadata
     spec: GameSpec  # its planes are the planes of the feature set
@@ -58,13 +58,13 @@ class Learnable(Protocol[G]):
     fixed_settings: Mapping[str, Any]
 
     def new_game(self, rng: np.random.Generator, lead: float) -> G:
-        """Return a new game. `lead`, Black's mean score in recent games without komi, is the mean of the drawn komi."""
+        """Return a new game. The komi is drawn around `lead`, Black's mean score without komi in recent games."""
 
     def restart(self, game: G) -> G:
-        """Return a game with the same beginning as `game`, without its moves."""
+        """Return a game that begins like `game`, without its moves."""
 
     def first_position(self, game: G) -> dict[str, Any]:
-        """Return the position before all moves for the pages' boards (`replay` in board.js). Empty: pages show text."""
+        """Return the position before all moves for the boards of pages (`replay` in board.js); empty: text only."""
 
     def judge(self, game: G) -> Ended | None:
         """Return the end of a game, or None while it continues."""
@@ -76,10 +76,10 @@ class Learnable(Protocol[G]):
         ...
 
     def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
-        """Return the input columns of a data set for positions of one game, which have the spec's flags."""
+        """Return the input columns of a data set for positions of one game. The positions have the spec's flags."""
 
     def record(self, finished: FinishedGame[G], name: str) -> bytes:
-        """Return the record of a game, with the search results of its moves. `name` is the network's."""
+        """Return the record of a game with the search results of its moves. `name` is the network's name."""
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class FinishedGame(Generic[G]):
 
 @dataclass(frozen=True, slots=True)
 class PastGame(Generic[G]):
-    """A finished game kept for reanalysis, without its positions: they need most of the memory."""
+    """A finished game that is kept for reanalysis. Its positions, which need most memory, are dropped."""
 
     finished: FinishedGame[G]  # its game has no moves, and it has no plies
     moves: list[int]  # all moves of the game
@@ -148,7 +148,7 @@ class SelfPlay(Generic[G]):
         self._latest: deque[PastGame[G]] = deque(maxlen=REANALYZABLE)
 
     def use(self, options: Options) -> None:
-        """Continue with another network, also the unfinished games.
+        """Continue with another network, also in unfinished games.
 
         Raises:
             NetworkError, EvaluatorError: from the game. Nothing has changed then.
@@ -162,7 +162,7 @@ class SelfPlay(Generic[G]):
         self._latest.clear()
 
     def play(self, seconds: float = math.inf) -> list[FinishedGame[G] | DroppedGame]:
-        """Play until a game ends or the time is up. Return the games that have ended or were dropped.
+        """Play until a game ends or `seconds` have passed. Return the games that have ended or were dropped.
 
         Raises:
             EvaluatorError: from the evaluator.
@@ -178,7 +178,7 @@ class SelfPlay(Generic[G]):
             self._opponents.close()
 
     def _begin_one(self, search: GameSearch) -> GameCoroutine[FinishedGame[G] | DroppedGame]:
-        """Return the next game: of the network alone, against an engine, or a reanalysis."""
+        """Return the next game: against itself, against an engine, or a reanalysis of a past game."""
         if self._earlier and self.rng.random() < self.settings.reanalyze:
             return self.reanalyze_one(search, self._earlier[int(self.rng.integers(len(self._earlier)))])
         if self._opponents is None or (engine := self._opponents.invite(int(self.rng.choice((BLACK, WHITE))))) is None:
@@ -237,11 +237,11 @@ class SelfPlay(Generic[G]):
         return finished
 
     def reanalyze_one(self, search: GameSearch, earlier: PastGame[G]) -> GameCoroutine[FinishedGame[G]]:
-        """Search some positions of a past game again. Its moves and its result stay.
+        """Search some positions of a past game again. The moves and the result of the game stay.
 
-        Only positions whose move came from a search are candidates. Skipped ones keep their old result and are not
-        learned. MuZero Reanalyze: Schrittwieser et al., Mastering Atari, Go, chess and shogi by planning with a learned
-        model (2020), appendix H.
+        Only positions whose move came from a search are candidates. The other positions keep their old result and are
+        not learned. MuZero Reanalyze: Schrittwieser et al., Mastering Atari, Go, chess and shogi by planning with a
+        learned model (2020), appendix H.
         """
         game = self.learnable.restart(earlier.finished.game)
         for move in earlier.moves[game.ply : earlier.finished.first]:
@@ -283,7 +283,7 @@ class SelfPlay(Generic[G]):
         return dataclasses.replace(search, cache_size=0, ownership=False, root_noise=noise, root_noise_total=total)
 
     def _begin(self) -> tuple[G, int | None]:
-        """Return a new game and None, or a position of an earlier game and the move to avoid there."""
+        """Return (new game, None), or (position of an earlier game, move to avoid there)."""
         rng = self.rng
         if not self._recent or rng.random() >= self.settings.forks:
             return self.learnable.new_game(rng, self.lead), None
@@ -297,20 +297,20 @@ class SelfPlay(Generic[G]):
         return game, moves[end] if end < len(moves) else None
 
     def _draw(self, search: GameSearch, avoided: int | None) -> int:
-        """Draw a move from the policy of a root. Avoids passes and `avoided` if other moves exist."""
+        """Draw a move from the policy of a root. Passes and `avoided` are drawn only if there are no other moves."""
         children = search.children()
         unwanted = np.isin(children["move"], [*self.game.pass_moves, *([] if avoided is None else [avoided])])
         shares = np.where(unwanted & ~unwanted.all(), 0.0, children["prior"].astype(np.float64) + 1e-6)
         return int(self.rng.choice(children["move"], p=shares / shares.sum()))
 
     def _is_decided(self, values: Sequence[float]) -> bool:
-        """Whether the latest searches all saw the same side winning."""
+        """Return whether all of the latest searches saw the same side winning."""
         bound = 2.0 * self.settings.won - 1.0
         latest = values[-RECENT:]
         return len(latest) == RECENT and (min(latest) > bound or max(latest) < -bound)
 
     def _temperature(self, ply: int, side: int) -> float:
-        """Return the temperature at a ply. It falls exponentially to `end_temperature`."""
+        """Return the temperature at a ply. It falls exponentially towards `end_temperature`."""
         settings = self.settings
         share: float = 0.5 ** (ply / (settings.half_life or side))
         return settings.end_temperature + (settings.temperature - settings.end_temperature) * share

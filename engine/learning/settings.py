@@ -45,7 +45,7 @@ def _check_targets(name: str) -> str:
 
 @dataclass(frozen=True)
 class SelfPlaySettings:
-    """Settings of self-play and of the rows. A run may continue with other values of the live ones."""
+    """Settings of self-play and of the rows. The live ones may change when a run continues."""
 
     # a table: the formatter would give each argument a line
     # fmt: off
@@ -116,7 +116,7 @@ class LearnSettings(SelfPlaySettings):
 
 
 def learn_settings(given: Mapping[str, Any]) -> LearnSettings:
-    """Return the settings for `given` values. Some defaults depend on the search. Raises OptionError."""
+    """Return the settings of a run from the values `given`. Some defaults depend on the search. Raises OptionError."""
     defaults = WITH_GUMBEL if given.get("search") == GUMBEL else {}
     return make_settings(LearnSettings, {**defaults, **given})
 

@@ -34,7 +34,7 @@ class SelfPlayGame:
     reanalyzed: bool = False  # whether the network has searched a past game again: rows and a record of both are stored
 
     def to_bytes(self) -> bytes:
-        """Serialise for spools and for workers' messages."""
+        """Serialise the game, for spools and for workers' messages."""
         stream = io.BytesIO()
         facts = {name: getattr(self, name) for name in ("winner", "margin", "moves", "size", "network", "reanalyzed")}
         record = np.frombuffer(self.record, np.uint8)
@@ -58,7 +58,7 @@ class Spool:
     """
 
     def __init__(self, path: Path, latest: int) -> None:
-        """Read the games. Drop damaged ones, and an incomplete one at the end.
+        """Read the games. Drop damaged games, and an incomplete game at the end.
 
         `latest` is the newest shard of this size, or 0. If the file contains another number, a shard already contains
         its games.
@@ -103,19 +103,19 @@ class Spool:
 
 
 def _word(number: int, content: bytes = b"") -> bytes:
-    """Return a number, and the CRC-32 of it and the following content."""
+    """Return a number as 8 bytes, with the CRC-32 of the number and the content that follows it."""
     digits = number.to_bytes(WORD // 2, "little")
     return digits + zlib.crc32(digits + content).to_bytes(WORD // 2, "little")
 
 
 def _number_of(word: bytes) -> tuple[int, bool]:
-    """Return the number of a word, and whether it is undamaged. Early versions wrote 0 as the CRC-32."""
+    """Return the number in a word, and whether the word is undamaged. Early versions wrote 0 as the CRC-32."""
     number = int.from_bytes(word[: WORD // 2], "little")
     return number, word == _word(number) or (len(word) == WORD and not any(word[WORD // 2 :]))
 
 
 def _read_game(frame: bytes) -> SelfPlayGame | None:
-    """Parse a word and its content. Returns None if they are damaged."""
+    """Parse a word and the content after it. Return None if they are damaged."""
     word, content = frame[:WORD], frame[WORD:]
     if word != _word(len(content), content) and any(word[WORD // 2 :]):
         return None

@@ -63,7 +63,7 @@ LEAD_GAMES = 200  # time constant of the mean score, in games
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The progress of a run."""
+    """The state of a run's progress, which its file stores."""
 
     generation: int = 0  # networks trained so far
     network: str = ""  # digest of the best network; empty before the first
@@ -113,7 +113,7 @@ def _is_number(value: object) -> bool:
 
 
 def _locked(method: Callable[P, T]) -> Callable[P, T]:
-    """Run a method while holding the store's lock."""
+    """Make a method hold the store's lock while it runs."""
 
     @functools.wraps(method)
     def called(*args: P.args, **more: P.kwargs) -> T:
@@ -125,14 +125,14 @@ def _locked(method: Callable[P, T]) -> Callable[P, T]:
 
 
 class Store:
-    """The folder of one run. One process may open it. Threads may share it."""
+    """The folder of one run. Only one process may open it. Thread-safe."""
 
     SETTINGS = "settings.json"
 
     def __init__(
         self, folder: Path, asked: Mapping[str, Any], live: frozenset[str], features: str, suffix: str
     ) -> None:
-        """Create a run, or continue one with the same settings, except `live` ones.
+        """Create a run, or continue it. Only the settings `live` may differ from those of its start.
 
         Raises:
             LearningError: the folder contains something else, or a run with other settings, or its settings or state
@@ -210,7 +210,7 @@ class Store:
             self.update(**NOTHING_PLANNED)
 
     def _check_networks(self) -> None:
-        """Set aside damaged networks. If the best one is missing, use the one promoted before it."""
+        """Set aside damaged networks. If the best network is missing, use the network promoted before it."""
         folder = self.folder / "networks"
         for path in sorted(folder.glob("[!.]*")):
             if digest_of(path) != path.name.split(".")[0]:
@@ -241,7 +241,7 @@ class Store:
 
     @property
     def newest_shard(self) -> int:
-        """Number of the newest shard, or 0. Includes damaged ones, because their records keep their names."""
+        """Number of the newest shard, or 0. Damaged shards count, because their records keep their names."""
         return max(self._numbers().values(), default=0)
 
     def _numbers(self) -> dict[int, int]:
@@ -296,7 +296,7 @@ class Store:
 
     @_locked
     def tidy(self, bytes_kept: float, rows_kept: int) -> None:
-        """Remove the oldest rows and their records, so that at most `bytes_kept` are left, but at least `rows_kept`
+        """Remove the oldest rows with their records until at most `bytes_kept` are left, but keep at least `rows_kept`
         rows.
 
         Also removes networks, except the newest and every NETWORK_INTERVALth.
@@ -347,7 +347,7 @@ class Store:
         return {event["generation"]: event["network"] for event in promoted if event["network"] in there}
 
     def keep_network(self, path: Path) -> str:
-        """Move a network's file to the networks, flush it to the disk, and return its name."""
+        """Move a network's file into the folder of networks, flush it to the disk, and return its name."""
         name = digest_of(path)
         ending = "".join(path.suffixes)
         sync_file(path)
@@ -359,7 +359,7 @@ class Store:
 
     @_locked
     def update(self, **changes: Any) -> None:
-        """Change the state and write it."""
+        """Change fields of the state, and write its file."""
         # A power cut can leave files without content, or with zeros. Therefore everything that state.json names is
         # flushed to the disk before it.
         self.journal.sync()
@@ -417,7 +417,7 @@ class Store:
 
 
 def _without_folders(settings: Any) -> Any:
-    """Return settings with the names of user files in place of their paths: files and runs may be moved."""
+    """Return settings in which names replace the paths of user files, since files and runs may be moved."""
     if isinstance(settings, dict):
         return {
             key: Path(value).name if key == "start" and isinstance(value, str) else _without_folders(value)
@@ -440,7 +440,7 @@ SHARD_NAME = re.compile(r"\.?train-(?P<size>\d+)-(?P<number>\d+)(\.damaged)?")
 
 
 def _set_aside(path: Path, why: str) -> None:
-    """Rename a damaged file or folder, so that the run ignores it, and report it."""
+    """Rename a damaged file or folder so that the run ignores it, and report that."""
     aside = path.with_name(f".{path.name}.damaged")
     if aside.is_dir():
         shutil.rmtree(aside)

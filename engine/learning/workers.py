@@ -1,4 +1,4 @@
-"""A player of self-play in this process, and what loops need of all workers."""
+"""The player of self-play in this process, and the interface of all workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN_SECONDS = 30.0  # between two games that a worker sends for the page
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """The network that workers play with."""
+    """The network with which workers play."""
 
     options: Options  # with the network, or an evaluator without one
     network: str  # its name, or that of the evaluator
@@ -32,7 +32,7 @@ class Task:
 
 @dataclasses.dataclass(frozen=True)
 class Delivery:
-    """Finished games and statistics."""
+    """Finished games and statistics from a worker."""
 
     games: list[SelfPlayGame]
     evaluations: int  # positions evaluated since the last delivery
@@ -45,7 +45,7 @@ class Delivery:
 
 
 class SelfPlayWorker:
-    """Plays in the current process. The same seed gives the same games."""
+    """Plays games in this process. Equal seeds give equal games."""
 
     def __init__(self, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
         self._game, self._settings, self._seed = game, settings, seed
@@ -94,7 +94,7 @@ class SelfPlayWorker:
         return Delivery(games, evaluated - before, wrong, points, faults, shown)
 
     def take(self, seconds: float) -> list[Delivery]:
-        """Play until a game ends. The time is ignored; it is a parameter because `Workers` has it."""
+        """Play until a game ends. `seconds` is ignored; `Workers` has this parameter."""
         return [self.play()]
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class SelfPlayWorker:
             selfplay.close()
 
     def _shown(self, selfplay: SelfPlay[Any], finished: FinishedGame[Any]) -> dict[str, Any]:
-        """Return a game in the form of the page: its first position, or the board before each move and at the end."""
+        """Return a game for the page: its first position, or the board before each move and at the end."""
         learnable, game = selfplay.learnable, finished.game
         first, boards = learnable.first_position(game), []
         if not first:
@@ -154,13 +154,13 @@ def _points(winner: int, engine: int) -> float:
 
 
 class Workers(Protocol):
-    """Players of the games."""
+    """The interface of the players of self-play."""
 
     def use(self, task: Task) -> None:
         """Continue with another network."""
 
     def take(self, seconds: float) -> list[Delivery]:
-        """Return the finished games. Wait up to `seconds` for the first. Self-play stops soon if nobody calls this."""
+        """Return the finished games. Wait up to `seconds` for the first. Without such calls self-play stops soon."""
 
     def close(self) -> None:
         """End the workers. Unfinished games are lost."""

@@ -1,4 +1,4 @@
-"""`yomi duel`: two settings of the engine play each other, many games side by side."""
+"""`yomi duel`: two settings of the engine play many games against each other at the same time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def duel_players(
     first: Mapping[str, Value] | None = None,
     second: Mapping[str, Value] | None = None,
 ) -> tuple[Options, Options]:
-    """Return the options of each player: the common options, changed by `first` or `second`.
+    """Return the options of both players: the common options, changed by `first` and `second`.
 
     A network's recommended values apply, except to options that the user has `named`. Raises OptionError.
     """
@@ -55,7 +55,7 @@ def duel_players(
 
 @dataclass(frozen=True)
 class DuelReport:
-    """A duel that has ended."""
+    """The result of a duel that has ended."""
 
     players: tuple[str, str]
     score: DuelScore
@@ -86,15 +86,15 @@ def duel(
     cluster: ClusterOptions | None = None,
     words: Sequence[str] = (),
 ) -> DuelReport:
-    """Play the remaining games of a duel.
+    """Play the missing games of a duel.
 
     Args:
-        game: of the duel.
-        players: from `duel_players`.
-        settings: of the duel.
-        names: of the players.
+        game: game of the duel.
+        players: result of `duel_players`.
+        settings: settings of the duel.
+        names: names of the players.
         say: receives lines of progress.
-        cluster: plays the games.
+        cluster: plays the games; None: this machine.
         words: the command line, for the description of the run.
 
     Raises:
@@ -145,7 +145,7 @@ def named(game: GameResult, names: Sequence[str], finished: str = "") -> GameRes
 
 @contextlib.contextmanager
 def _waiting(report: Callable[[float], None]) -> Iterator[threading.Event]:
-    """Report the seconds since the begin every INTERVAL, until the yielded event is set or the block ends."""
+    """Report the seconds since the beginning every INTERVAL, until the yielded event is set or the block ends."""
     begin, has_begun = time.monotonic(), threading.Event()
 
     def wait() -> None:
@@ -162,7 +162,7 @@ def _waiting(report: Callable[[float], None]) -> Iterator[threading.Event]:
 def duel_config(
     game: Game[Any, Any], players: tuple[Options, Options], settings: SideBySideSettings, say: Say
 ) -> DuelConfig:
-    """Return the settings of all games. Raises ValueError if the options or the openings do not suit the game."""
+    """Return the settings of all games of a duel. Raises ValueError if options or openings do not suit the game."""
     game.new_game(players[0])
     openings: list[str] = []
     if settings.openings is not None:
@@ -178,7 +178,7 @@ def duel_config(
 def describe(
     game: Game[Any, Any], players: tuple[Options, Options], config: DuelConfig, names: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the settings that identify a duel or a tuning when it continues."""
+    """Return the settings that must be equal when a duel or a tuning continues."""
     known = (*player_options(game.name), *BOARD)
     options = [{name: player.get(name) for name in known if TABLE[name].is_for(game.name)} for player in players]
     fields, board = dataclasses.asdict(config), game.board_size(players[0])
@@ -186,7 +186,7 @@ def describe(
 
 
 def duel_run(game: Game[Any, Any], players: tuple[Options, Options], description: Mapping[str, Any], run: Run) -> Run:
-    """Return a run with its settings and networks. Networks count by their content, not by their place."""
+    """Return the description of a run with its settings and networks. Networks are identified by their content."""
     networks: dict[str, str] = {}
     options = []
     for side, player, values in zip(("first", "second"), players, description["options"], strict=True):
@@ -207,7 +207,7 @@ def open_player(
     say: Say,
     cluster: ClusterOptions | None = None,
 ) -> SeriesPlayer[DuelTask]:
-    """Return the player of at most `games` games: in this process, in several, or on a cluster."""
+    """Return the player of at most `games` games: in this process, in several processes, or on a cluster."""
     place: ClusterOptions | int | None = cluster
     if place is None:
         for player in players:

@@ -72,7 +72,7 @@ class DuelTask:
 
 
 class Duel:
-    """Two players and their searches. Not thread-safe. A context manager."""
+    """The games of two players, with the searches of both. Not thread-safe. A context manager."""
 
     def __init__(self, game: Game[Any, Any], players: Players, config: DuelConfig, count: int) -> None:
         """Load the evaluators for at most `count` concurrent games. An engine plays at most one game per core.
@@ -112,10 +112,11 @@ class Duel:
             yield from played
 
     def rounds(self) -> Iterator[list[GameResult]]:
-        """Play the games of `tasks`. Yield a list of the finished ones, maybe empty, after each round of batches.
+        """Play the games of `tasks`. After each round of batches yield a list of the finished games, which may be
+        empty.
 
         Raises:
-            EvaluatorError, LearningError: as in `play`.
+            EvaluatorError, LearningError: see `play`.
         """
 
         def begin(slot: Sequence[GameSearch]) -> GameCoroutine[GameResult | DroppedGame] | None:
@@ -144,7 +145,7 @@ class Duel:
         self.close()
 
     def _host(self, slot: Sequence[GameSearch], task: DuelTask) -> GameCoroutine[GameResult | DroppedGame]:
-        """Play a game. If an engine fails, the game is queued again."""
+        """Play a game. If an engine fails, put the game back into the queue."""
         if self._opponents is None:
             return (yield from self._play_one(slot, task, None))
         engine = self._opponents.invite(BLACK if task.number % 2 else WHITE)
@@ -213,7 +214,7 @@ class Duel:
         return matches.begin(rules, config.openings[pair % len(config.openings)])
 
     def _open(self, search: GameSearch, played: Any, rng: np.random.Generator) -> Generator[None, None, None]:
-        """Draw the opening moves with the search of one player."""
+        """Draw the opening moves of a game with the search of one player."""
         search.seed(int(rng.integers(2**63)))
         for _ in range(self.config.opening_moves):
             if self._learnable.judge(played) is not None:
@@ -224,7 +225,7 @@ class Duel:
 
 
 def move_root(search: GameSearch, played: Any, rooted: int | None) -> None:
-    """Set the root to the position of a game. Reuses the tree of the position after `rooted` moves, unless None."""
+    """Make a game's position the root. Reuse the tree of the position after `rooted` moves, unless that is None."""
     search.begin(played, None if rooted is None else [move for _, move in played.moves[rooted:]])
     search.renew(search.owner.queue)
 
@@ -240,7 +241,7 @@ def best_move(search: GameSearch) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LearningMatch:
-    """A match of gate or ladder. Its games begin like self-play games."""
+    """A match of the gate or the ladder. Its games begin like self-play games."""
 
     players: Players  # the first one sets the board
     games: int  # rounded up to an even number

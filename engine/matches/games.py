@@ -20,7 +20,7 @@ from yomi.engine.records import Note
 
 
 class MatchGame(abc.ABC, Generic[G]):
-    """The interface between a game and matches. `rules` is the result of the method `rules`."""
+    """The part of a game that matches need. `rules` is the result of the method `rules`."""
 
     client: type[EngineClient]  # class of the clients of its engines
     suffixes: tuple[str, ...]  # file name extensions of its records
@@ -40,7 +40,7 @@ class MatchGame(abc.ABC, Generic[G]):
 
     @abc.abstractmethod
     def referee(self, rules: Mapping[str, Any], on_start: OnStart | None) -> Referee[G]:
-        """Return the referee of games between engines. `on_start` is called with an engine that scores, see
+        """Return the referee of games between engines. For `on_start`, called with an engine that scores, see
         EngineClient.
 
         The referee raises MatchError if that engine does not start, and UnscoredError if it fails.
@@ -67,7 +67,7 @@ class MatchGame(abc.ABC, Generic[G]):
         return ""
 
     def decide(self, game: G, text: str) -> Decision:
-        """Parse an engine's answer, which may resign. Raises what `read_answer` raises."""
+        """Parse an engine's answer, which may be to resign. Errors: see `read_answer`."""
         return Decision(None, resign=True) if text.lower() == RESIGN else self.read_answer(game, text)
 
     @abc.abstractmethod
@@ -117,7 +117,7 @@ class MatchGame(abc.ABC, Generic[G]):
 
 @dataclass(frozen=True, slots=True)
 class RefereeSettings:
-    """Settings of the referee in all games."""
+    """Settings of the referee for all games."""
 
     margin: float = 0.0  # seconds that a move may take beyond its time
     timeout: float = TIMEOUT  # seconds beyond its time after which a silent engine counts as hanging
@@ -126,20 +126,20 @@ class RefereeSettings:
 
 
 class Adjudicator(Referee[G]):
-    """A referee that also ends a game if both engines agree that one side is lost. For a single game."""
+    """A referee for one game, which also ends it if both engines agree that one side is lost."""
 
     def __init__(self, referee: Referee[G], threshold: float | None, moves: int) -> None:
-        """Wrap the `referee`, which ends all other games.
+        """Wrap the `referee`, which ends the game for all other reasons.
 
-        A side is lost below the winrate `threshold`, if both engines agree for `moves` moves of each side in a row.
-        None disables adjudication.
+        A side is lost if its winrate is below `threshold` in the opinion of both engines, for `moves` moves of each
+        side in a row. A `threshold` of None disables this.
         """
         self._referee, self._threshold, self._moves = referee, threshold, moves
         self._in_a_row = {BLACK: 0, WHITE: 0}  # plies in a row for which a color has been lost
         self._ended: Ended | None = None
 
     def add_evaluation(self, color: int, evaluation: Evaluation | None) -> None:
-        """Add an engine's evaluation of the move that it chose; None if it did not report one."""
+        """Add the evaluation that an engine reported for its move; None if it reported none."""
         if self._threshold is None:
             return
         winrate = None if evaluation is None else evaluation.winrate
@@ -154,7 +154,7 @@ class Adjudicator(Referee[G]):
 
 
 class FaultError(EngineError):
-    """An engine loses the game by its answer: too late, or illegal."""
+    """An engine's answer is too late or illegal, so it loses the game."""
 
     def __init__(self, ending: str, detail: str) -> None:
         super().__init__(detail)
@@ -165,7 +165,7 @@ def _no_note(color: int, evaluation: Evaluation | None) -> None: ...
 
 
 class EngineSides(Generic[G]):
-    """The engines of one game as its sides, with their clocks. A color may have no engine: another side plays it."""
+    """The engines of one game as its sides, with their clocks. A color without an engine is played by another side."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class EngineSides(Generic[G]):
         margin: float = 0.0,
         note: Callable[[int, Evaluation | None], None] = _no_note,
     ) -> None:
-        """`margin` as in RefereeSettings. `note` gets the evaluation of each chosen move."""
+        """Begin a game. `margin` is as in RefereeSettings. `note` receives the evaluation of each chosen move."""
         some = next(iter(clients.values()))
         self.kind, self.game, self.clients, self._margin, self._note = kind, game, clients, margin, note
         self.clocks = {color: clients.get(color, some).clock() for color in (BLACK, WHITE)}
@@ -183,7 +183,7 @@ class EngineSides(Generic[G]):
         self.used, self.chosen = {BLACK: 0.0, WHITE: 0.0}, {BLACK: 0, WHITE: 0}  # seconds, and moves
 
     def set_up(self, color: int) -> None:
-        """Start the game on the engine of a color. Errors: see MatchGame.set_up."""
+        """Start the game on the engine of `color`. Errors: see MatchGame.set_up."""
         self.kind.set_up(self.clients[color], self.game, self.clocks[color].settings)
 
     def choose(self, game: G) -> Decision:

@@ -69,10 +69,10 @@ def match(
     cluster: ClusterOptions | None = None,
     words: Sequence[str] = (),
 ) -> list[GameResult]:
-    """Play the remaining games of a match, and return all its games in the order of their numbers.
+    """Play the missing games of a match. Return all its games in the order of their numbers.
 
     Args:
-        settings: of the match.
+        settings: settings of the match.
         tables: the players; see `yomi.engine.clients.spec.spec_table`.
         games: descriptors by name.
         say: receives other lines of progress.
@@ -185,7 +185,7 @@ def _line(result: GameResult, done: int, total: int) -> str:
 def find_game(
     name: str | None, tables: Sequence[Mapping[str, Any]], games: Mapping[str, Game[Any, Any]]
 ) -> Game[Any, Any]:
-    """Return the named game; otherwise the game of the first engine other than yomi, or of the first network.
+    """Return the named game, otherwise the game of the first engine that is not yomi, or of the first network.
 
     Raises:
         MatchError: there is no such game. SpecError: an engine speaks no protocol.
@@ -205,14 +205,14 @@ def find_game(
 
 
 def _players(settings: MatchSettings, game: Game[Any, Any], tables: Sequence[Mapping[str, Any]]) -> list[EngineSpec]:
-    """Return the players with names of their own. Those without limits get the limits of the settings."""
+    """Return the players with different names. Players without limits get the limits of the settings."""
     limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
     named = with_unique_names([parse_spec_table(table, game.name, game.protocol) for table in tables])
     return [replace(player, limits=player.limits.over(limits)) for player in named]
 
 
 def described(player: EngineSpec) -> dict[str, object]:
-    """Return the settings that identify a player when a match continues."""
+    """Return the settings of a player that must be equal when a match continues."""
     found: dict[str, object] = {
         "name": player.name,
         "command": list(player.command),
@@ -237,7 +237,7 @@ def _digest(value: str) -> str:
 def _identity(
     description: Mapping[str, Any], players: Sequence[EngineSpec], settings: MatchSettings, game: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return all that decides the games, without the places of files on this machine, and the named networks."""
+    """Return the facts that decide the games, without the places of files on this machine, and the named networks."""
     networks, without_places = {}, []
     for player, fields in zip(players, description["players"], strict=True):
         files = networks_of(player)
@@ -290,7 +290,7 @@ def _timeout(settings: MatchSettings, players: Sequence[EngineSpec]) -> float:
 
 
 def _options(game: Game[Any, Any], settings: MatchSettings, *names: str) -> Options:
-    """Return the options of a game with the match settings `names`, as far as they are set. Raises OptionError."""
+    """Return the options of a game, replaced by the match settings `names` that are set. Raises OptionError."""
     options = Options.for_game(game.name)
     for name in names:
         if (value := getattr(settings, name)) is not None:
@@ -318,7 +318,7 @@ def as_described_now(found: Mapping[str, Any], source: Sequence[object]) -> Mapp
 def _all_openings(
     journal: MatchJournal, pairs: int, settings: MatchSettings, game: Game[Any, Any], rules: Mapping[str, Any], say: Say
 ) -> list[str]:
-    """Return the openings of a match of `pairs` pairs of players. Add openings if the match has become longer."""
+    """Return the openings of a match of `pairs` pairs of players. If the match has become longer, add openings."""
     openings: list[str] = journal.kept["openings"]
     last = max((result.number for result in journal.results), default=0)
     if openings_before(last, pairs) < len(openings):  # more would shift openings that already came again

@@ -1,4 +1,4 @@
-"""Parts of matches and duels: which pairs of games are done, and one journal made of several."""
+"""Parts of matches and duels: finds the finished pairs of games, and merges several journals into one."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ SPRT_AND_TASK = "--sprt with --task: a task sees only its own games; leave out -
 
 
 def unit_of(game: int) -> int:
-    """Return the number of the pair to which a game belongs. Both games begin with the same opening."""
+    """Return the number of a game's pair. Both games of a pair begin with the same opening."""
     return game // 2
 
 
 def done_pairs(results: Sequence[GameResult], settings: Mapping[str, Any], units: int) -> frozenset[int]:
-    """Return the pairs whose games are all played.
+    """Return the pairs of which all games are played.
 
     Args:
         results: the games.
-        settings: of the run, with the number of games against each opponent.
-        units: pairs of games of the whole run.
+        settings: settings of the run, with the number of games against each opponent.
+        units: number of pairs of games of the whole run.
     """
     # In a match with an odd number of games, the last pair of each two opponents has one game only.
     rounds = -(-settings["games"] // 2)
@@ -81,15 +81,15 @@ def done(folder: Path, run: Run, games: Games) -> frozenset[int]:
 
 
 def check_journal(folder: Path, run: Run, games: Games) -> list[GameResult]:
-    """Check that a journal contradicts neither itself, nor its run, nor the records of its games; return its games.
+    """Check a journal against itself, its run and the records of its games. Return its games.
 
     Args:
-        folder: of the run.
-        run: its description.
+        folder: folder of the run.
+        run: description of the run.
         games: descriptors by name.
 
     Raises:
-        MatchError: it does, or cannot be read. The message names the line.
+        MatchError: the journal contradicts them, or cannot be read. The message names the line.
     """
     path = folder / JOURNAL_NAME
     try:
@@ -117,7 +117,7 @@ def check_journal(folder: Path, run: Run, games: Games) -> list[GameResult]:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """The fields of a journal's first line that its games must fit."""
+    """The fields of a journal's first line with which its games must agree."""
 
     players: Sequence[str]  # empty in a tuning
     pairs: Sequence[tuple[int, int]]  # of players, by index
@@ -126,7 +126,7 @@ class _Header:
 
 
 def _read_header(path: Path, description: Mapping[str, Any], run: Run, games: Games) -> _Header:
-    """Raises MatchError if a field is missing or has another form."""
+    """Read the first line of a journal. Raises MatchError if a field is missing or has another form."""
     try:
         players, pairs = description["players"], [(0, 1)]
         if run.command != "match":
@@ -141,7 +141,7 @@ def _read_header(path: Path, description: Mapping[str, Any], run: Run, games: Ga
 
 
 def _check_header(path: Path, description: Mapping[str, Any], run: Run) -> None:
-    """Check that the description in a journal is that of the run. Places of files may differ."""
+    """Check that a journal's description agrees with the run. Files may be in other places."""
     found, wanted = dict(description), json.loads(json.dumps(dict(run.settings)))
     for values in (found, wanted):
         for key, left_out in (("players", ("command",)), ("options", ("net", "value_net"))):
@@ -161,7 +161,7 @@ def _check_header(path: Path, description: Mapping[str, Any], run: Run) -> None:
 
 
 def _check_players(game: GameResult, header: _Header, run: Run) -> None:
-    """Check number and players of a game: the schedule decides who plays. Raises ValueError."""
+    """Check that a game has the players that the schedule gives its number. Raises ValueError."""
     names, pairs = header.players, header.pairs
     if game.number < 0 or (run.task is not None and unit_of(game.number) not in run.share):
         raise ValueError(f"is of another task, expected a game of task {run.task}")
@@ -190,7 +190,7 @@ def _check_result(game: GameResult) -> None:
 
 
 def _check_records(game: GameResult, folder: Path, kind: MatchGame[Any], openings: Sequence[str]) -> None:
-    """Check a game against its records. Raises ValueError or OSError."""
+    """Check that a game agrees with its records. Raises ValueError or OSError."""
     if game.plies and not game.files:
         raise ValueError("has moves and no record, expected the names of its records")
     if game.opening >= len(openings):
@@ -220,7 +220,7 @@ def _check_records(game: GameResult, folder: Path, kind: MatchGame[Any], opening
 
 
 def merge(parts: Sequence[Part], out: Path) -> None:
-    """Write the journal and the records of one match, in the order of the games.
+    """Write the journal and the records of all parts as one match, in the order of the games.
 
     Raises:
         JobError: the parts drew different openings.

@@ -68,7 +68,7 @@ class Ratings:
         return normal(difference / max(self.difference_error(first, second), TINY))
 
     def widened(self, spread: float) -> Ratings:
-        """Return the ratings with the errors of games whose variance is `spread` times that of independent games."""
+        """Return the ratings with wider errors, for a variance of `spread` times that of independent games."""
         return replace(self, covariance=spread * self.covariance)
 
     def difference_error(self, first: int, second: int) -> float:
@@ -86,7 +86,7 @@ def expected_score(difference: float) -> float:
 
 
 def outcome_probabilities(x: Floats, nu: float) -> tuple[Floats, Floats, Floats]:
-    """Return the probabilities of Black's win, a draw and White's win (see the module).
+    """Return the probabilities of Black's win, a draw and White's win, by the module's formulas.
 
     `x` is Black's advantage in natural logits, of any shape; `nu` >= 0 is Davidson's parameter.
     """
@@ -227,7 +227,7 @@ def _derivatives(
 
 
 def count(results: Iterable[GameResult], players: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the argument `counts` for `fit`. Games of players outside `players` are left out."""
+    """Return the argument `counts` of `fit`. Games with players outside `players` are omitted."""
     index = {name: number for number, name in enumerate(players)}
     counts = np.zeros((len(players), len(players), 3), np.int64)
     column = {1: 0, 0: 1, 2: 2}
@@ -292,7 +292,7 @@ class Sprt:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much stronger one of two players is, with a 95% interval."""
+    """Elo difference of two players, with a 95% interval."""
 
     elo: float
     low: float
@@ -329,9 +329,10 @@ def _elo(score: float) -> float:
 
 
 def _log_likelihood(shares: Sequence[float], elo: float) -> float:
-    """Return the log-likelihood per pair of the likeliest distribution with the mean of `elo`, less that of `shares`.
+    """Return the greatest log-likelihood per pair that a distribution with the mean of `elo` has, minus that of
+    `shares`.
 
-    It is p_i = shares_i / (1 + t (a_i - mean)), where t gives the mean.
+    The distribution is p_i = shares_i / (1 + t (a_i - mean)), where t gives the mean.
     """
     mean = expected_score(elo)
     offsets = [score - mean for score in PAIR_SCORES]
@@ -376,7 +377,8 @@ def pair_counts(results: Iterable[GameResult], player: str) -> list[int]:
 
 
 def color_note(pairs: int, colors: Sequence[int]) -> str:
-    """Return a line if the colors decide nearly all pairs, so that the score does not compare the players; or "".
+    """Return a line if the colors decide nearly all pairs, so that the score does not compare the players; otherwise
+    "".
 
     Args:
         pairs: number of pairs.
@@ -392,15 +394,15 @@ def color_note(pairs: int, colors: Sequence[int]) -> str:
 
 
 def pair_colors(results: Iterable[GameResult]) -> tuple[int, int]:
-    """Return the number of pairs in which Black, and White, won both games."""
+    """Return the number of pairs in which Black won both games, and in which White did."""
     winners = [{game.winner for game in pair} for pair in paired(results)]
     return winners.count({BLACK}), winners.count({WHITE})
 
 
 def spread(results: Sequence[GameResult], ratings: Ratings) -> float:
-    """Return the variance of the scores, compared with independent games of these ratings.
+    """Return the variance of the scores, divided by that of independent games with these ratings.
 
-    It comes from the scores of pairs, and is 1 without pairs. It is below 1 if most pairs split.
+    It is computed from the scores of pairs, and is 1 without pairs. It is below 1 if most pairs split.
     """
     pairs = paired(results)
     if not pairs:

@@ -1,4 +1,4 @@
-"""Games of duels and matches as units, in processes or on a cluster. A unit is a pair of games."""
+"""Games of duels and matches in several processes or on a cluster. A unit of work is a pair of games."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PlayedUnit: TypeAlias = tuple[Sequence[GameResult], dict[str, bytes]]  # games, 
 
 
 class DuelUnits(UnitWorker):
-    """Plays duels in an actor. The payload of a unit is its tasks. All open games share batches."""
+    """Plays duels in an actor. The payload of a unit is its tasks. All open games of the actor share batches."""
 
     def __init__(
         self, places: Places, game: Game[Any, Any], players: tuple[Options, Options], config: DuelConfig, count: int
@@ -66,7 +66,7 @@ class MatchUnits(UnitWorker):
     """Plays games of a match in an actor. The payload of a unit is its pairings."""
 
     def __init__(self, places: Places, game: Game[Any, Any], plan: MatchPlan, owned: Sequence[bool]) -> None:
-        """`owned` has whether each player is yomi, whose program is another one on each node."""
+        """Store the arguments. `owned`: for each player, whether it is yomi, whose program differs on each node."""
         super().__init__()
         game.compile(lambda line: None)
         players = [placed(player, places, is_yomi) for player, is_yomi in zip(plan.players, owned, strict=True)]
@@ -85,7 +85,7 @@ class MatchUnits(UnitWorker):
 
 
 def placed(player: EngineSpec, places: Places, is_yomi: bool) -> EngineSpec:
-    """Return a player with the node's own yomi, if it is yomi, and the node's copies of the networks."""
+    """Return a player for a node: with the node's copies of the networks, and if it is yomi, the node's yomi."""
     if not is_yomi:
         return player
     words = player.command[len(OWN) :]
@@ -93,7 +93,7 @@ def placed(player: EngineSpec, places: Places, is_yomi: bool) -> EngineSpec:
 
 
 class PooledGames:
-    """Plays games on a cluster or in processes, pair by pair. A context manager."""
+    """Plays pairs of games on a cluster or in processes. A context manager."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class PooledGames:
         say: Callable[[str], None],
         folder: Path = Path(),
     ) -> None:
-        """Request the actors. `folder` gets the records; see `UnitPool` for the rest.
+        """Request the actors. `folder` receives the records. For the other arguments see `UnitPool`.
 
         Raises:
             ClusterError: the cluster cannot be used.
@@ -110,7 +110,7 @@ class PooledGames:
         self._pool, self._folder = UnitPool(place, prepare, say), folder
 
     def play(self, tasks: Sequence[Any]) -> Iterator[Any]:
-        """Play games, and yield each when its pair is finished and its records are written.
+        """Play games. Yield each game once its pair is finished and its records are written.
 
         Raises:
             ClusterError: the cluster is lost, or a game fails again and again.
@@ -140,7 +140,7 @@ def pooled_duel(
     at_once: int,
     say: Callable[[str], None],
 ) -> PooledGames:
-    """Return the player of at most `games` games. Each actor of `place` plays at most `at_once` at the same time."""
+    """Return a player for at most `games` games. Each actor of `place` plays up to `at_once` at the same time."""
 
     def prepare(actors: int) -> tuple[Recipe, int]:
         count = min(at_once, 2 * -(-games // (2 * actors)))  # of whole pairs
@@ -152,7 +152,7 @@ def pooled_duel(
 def match_on_cluster(
     options: ClusterOptions, game: Game[Any, Any], plan: MatchPlan, say: Callable[[str], None]
 ) -> PooledGames:
-    """Return the player of a match. Each actor plays one game at a time."""
+    """Return a player for a match on a cluster. Each actor plays one game at a time."""
     named = (file for player in plan.players for file in networks_of(player).values())
     networks = tuple(dict.fromkeys(file for file in named if Path(file).is_file()))
     owned = [is_own(player) for player in plan.players]

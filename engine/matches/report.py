@@ -30,7 +30,7 @@ MORE_HEADINGS = ("s/game", "s/move", "faults")
 
 @dataclass(frozen=True, slots=True)
 class PlayerRow:
-    """A player in the table."""
+    """A player's row of the table."""
 
     rank: int
     player: str
@@ -45,7 +45,7 @@ class PlayerRow:
 
 @dataclass(frozen=True, slots=True)
 class PairScores:
-    """The games of two players by color, from the point of view of the first."""
+    """The scores of two players by color, from the point of view of the first player."""
 
     first: str
     second: str
@@ -59,7 +59,7 @@ class PairScores:
         return self.note or str(self.difference)
 
     def by_color(self) -> list[tuple[str, WinDrawLoss]]:
-        """Return labels and scores: both colors, Black against White, then each player with each color."""
+        """Return labels and scores: all games, Black against White, then each player with each color."""
         black, white = self.black, self.white
         return [
             (f"{self.first} vs {self.second}", black + white),
@@ -88,7 +88,7 @@ class MatchReport:
 
 
 def without_duplicates(results: Iterable[GameResult]) -> list[GameResult]:
-    """Drop games with the same players, colors and moves as an earlier one. Games without moves stay."""
+    """Omit games with the same players, colors and moves as an earlier game. Games without moves stay."""
     seen: set[tuple[str, str, str]] = set()
     kept = []
     for result in results:
@@ -139,7 +139,7 @@ def report(results: Sequence[GameResult], *, advantage: bool = True, unique: boo
 
 
 def _compare(results: Sequence[GameResult], ratings: Ratings, first: int, second: int) -> tuple[Difference, str]:
-    """Return the difference of two players, and why their games do not show it or ""."""
+    """Return the difference of two players, and the reason why their games do not show it, or ""."""
     names = ratings.players[first], ratings.players[second]
     games = [game for game in results if game.black in names and game.white in names]
     counts = pair_counts(games, names[0])

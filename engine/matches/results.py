@@ -26,7 +26,7 @@ FAULTS = (TIME, ILLEGAL, FAILURE)  # endings that are an engine's fault
 
 
 class MatchError(LineError):
-    """The match cannot begin or continue."""
+    """A match cannot begin or continue."""
 
 
 def key_of(text: str) -> str:
@@ -41,7 +41,7 @@ def local_time() -> str:
 
 @dataclass(frozen=True, slots=True)
 class WinDrawLoss:
-    """A score, from the point of view of one player."""
+    """Wins, draws and losses, from the point of view of one player."""
 
     wins: int = 0
     draws: int = 0
@@ -79,7 +79,7 @@ class WinDrawLoss:
 
 @dataclass(slots=True)
 class GameLog(Generic[G]):
-    """The data for a record of a game between two engines."""
+    """The data from which the record of a game between two engines is made."""
 
     game: G
     clients: Mapping[int, EngineClient]  # by color
@@ -89,7 +89,7 @@ class GameLog(Generic[G]):
 
 @dataclass(frozen=True, slots=True)
 class PlayedGame:
-    """A finished game from the referee. The defaults describe a game that could not begin."""
+    """A finished game, as the referee returns it. The defaults describe a game that could not begin."""
 
     ended: Ended
     moves: tuple[str, ...] = ()  # in the protocol's form, including the opening
@@ -99,7 +99,7 @@ class PlayedGame:
 
 
 class UnscoredError(MatchError):
-    """A finished game could not be scored."""
+    """A game has ended, but could not be scored."""
 
     played: PlayedGame  # the game without a result, set by the GameRunner
 
@@ -148,7 +148,7 @@ class GameResult:
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> GameResult:
-        """Parse a result from `to_json`.
+        """Convert the output of `to_json` back to a result.
 
         Raises:
             ValueError: a field is missing or has the wrong type, or the winner is invalid.
@@ -171,12 +171,12 @@ class GameResult:
 
 
 def points_of(results: Iterable[GameResult]) -> dict[int, int]:
-    """Return the first player's points by the number of the game."""
+    """Return the first player's points in each game, by the number of the game."""
     return {game.number: game.points for game in results}
 
 
 def _has_type(value: object, wanted: str) -> bool:
-    """Whether a value of the journal has the type of its field, given as source text."""
+    """Return whether a value of the journal has a type, given as in the source text of the field."""
     if wanted.startswith("tuple["):
         inner = wanted.removeprefix("tuple[").removesuffix("]").split(", ")
         if not isinstance(value, tuple) or (inner[-1] != "..." and len(value) != len(inner)):
@@ -301,7 +301,7 @@ def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:
 
 
 def write_journal(folder: Path, description: Mapping[str, Any], results: Iterable[GameResult]) -> None:
-    """Write the journal of a match in a folder without one. `description` is that of `read_journal`.
+    """Write the journal of a match into a folder that has none. `description` is in the form of `read_journal`.
 
     Raises:
         OSError: it cannot be written.
@@ -313,7 +313,7 @@ def write_journal(folder: Path, description: Mapping[str, Any], results: Iterabl
 
 
 def parse_journal(path: Path, lines: Sequence[bytes]) -> tuple[dict[str, Any], list[tuple[int, GameResult]]]:
-    """Return the description, with the last kept data, and the games with the numbers of their lines.
+    """Return the description, including the data kept last, and each game with the number of its line.
 
     Raises:
         MatchError: it is no journal.
@@ -348,7 +348,7 @@ def _journal_object(line: bytes) -> dict[str, Any]:
 
 
 def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, object]) -> None:
-    """Check that a journal belongs to the match to be played. The number of games may differ."""
+    """Check that a journal belongs to the match that is to be played. Only the number of games may differ."""
     for key in sorted({*found, *wanted} - {"kept"}):
         if found.get(key) != wanted.get(key):
             name, *values = first_difference(key, found.get(key), wanted.get(key))
@@ -361,7 +361,7 @@ def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, objec
 def read_results(
     paths: Iterable[Path], games: Collection[Game[Any, Any]], left_out: LeftOut | None = None
 ) -> list[GameResult]:
-    """Return the games in journals, records, and folders of either.
+    """Return the games in journals, in records, and in folders of journals or records.
 
     Records that a journal lists are not read. In a folder with a journal and in its subfolders, no record is read. A
     game in several forms (game.csa, game.kifu) counts once. Games without a result are left out.
@@ -421,15 +421,13 @@ def _of_suffix(file: Path, games: Collection[Game[Any, Any]]) -> Game[Any, Any] 
 
 
 def _place(file: Path, games: Collection[Game[Any, Any]]) -> Path:
-    """Return a path that identifies a record: resolved, with the game's first suffix. All formats of a record
-    (game.csa, game.kifu) have equal paths.
-    """
+    """Return a path that identifies a record in any format: resolved, and with the game's first suffix."""
     place, game = file.resolve(), _of_suffix(file, games)
     return place if game is None else place.with_suffix(game.rated_suffixes[0])
 
 
 def _inside(folder: Path, games: Collection[Game[Any, Any]]) -> list[Path]:
-    """Return the journals in a folder and below, and the records that are not beside or below one of them."""
+    """Return the journals in a folder and below, and the records outside the folders of journals."""
     journals = sorted(folder.rglob(JOURNAL_NAME))
     matches = {journal.parent for journal in journals}
     records = (file for file in folder.rglob("*") if _of_suffix(file, games) is not None)
@@ -437,7 +435,7 @@ def _inside(folder: Path, games: Collection[Game[Any, Any]]) -> list[Path]:
 
 
 def _read_record(file: Path, games: Collection[Game[Any, Any]], left_out: LeftOut | None) -> list[GameResult]:
-    """Return the games of a record. If several games use its extension, the first that can parse it decides."""
+    """Return the games of a record. If several games have its suffix, the first that can parse the file decides."""
     known = _of_suffix(file, games)
     fault = ""
     for game in [game for game in games if game.rated_suffixes] if known is None else [known]:

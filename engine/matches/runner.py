@@ -1,4 +1,4 @@
-"""A match: concurrent games, each in a thread with its own engines."""
+"""A match with concurrent games. Each runs in a thread with its own engines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNSCORED = "-unscored"  # in the names of records whose game is not in the journ
 
 @dataclass(frozen=True, slots=True)
 class MatchPlan:
-    """The settings of a match."""
+    """The settings of a match's games."""
 
     players: Sequence[EngineSpec]  # with all limits, including the limits of the match
     openings: Sequence[str]
@@ -78,14 +78,14 @@ class MatchRunner:
                 yield found
 
     def _ended(self) -> Iterator[GameResult]:
-        """Return the games that have ended and wait, so that an error or Ctrl-C loses none."""
+        """Return the games that have ended and were not returned yet, so that an error or Ctrl-C loses none."""
         with contextlib.suppress(queue.Empty):
             while True:
                 if isinstance(found := self._found.get_nowait(), GameResult):
                     yield found
 
     def close(self) -> None:
-        """End the engines, and unfinished games. Any thread may call it."""
+        """End the engines and all unfinished games. Thread-safe."""
         if any(thread.is_alive() for thread in self._threads):
             self._stopped.set()
             for slot in self._slots:
@@ -116,12 +116,12 @@ class MatchRunner:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the match is over. Unfinished games do not count any more."""
+        """Whether the match is over. Results of unfinished games are ignored then."""
         return self._stopped.is_set()
 
 
 class _Slot:
-    """One of the concurrent games, with engines that stay for the next game."""
+    """A place for one of the concurrent games, with engines that stay for the next game."""
 
     def __init__(self, runner: MatchRunner, number: int) -> None:
         self.runner, self.number = runner, number
@@ -149,18 +149,18 @@ class _Slot:
             self._drop(player)
 
     def kill(self) -> None:
-        """End the engines at once, from any thread. Threads that wait for them get an error."""
+        """End the engines at once. Thread-safe. Threads that wait for an engine get an error."""
         for process in self._processes:
             process.kill()
 
     def _watch(self, process: EngineProcess) -> None:
-        """Register an engine that starts."""
+        """Register an engine that is starting, so that `kill` ends it, too."""
         self._processes = [*(engine for engine in self._processes if engine.is_running), process]
         if self.runner.is_stopped:  # `kill` may have come before
             process.kill()
 
     def _play(self, pairing: Pairing) -> GameResult | None:
-        """Play one game, write its record, and return the result. None: the match is over."""
+        """Play one game and write its record. Return the result, or None if the match is over."""
         plan, runner = self.runner.plan, self.runner
         game_runner = self._game_runner = self._game_runner or plan.make_game_runner(self._watch)
         players = {BLACK: pairing.black, WHITE: pairing.white}
@@ -213,11 +213,11 @@ class _Slot:
         return result
 
     def _client(self, game_runner: GameRunner[Any], player: int) -> EngineClient:
-        """Return the engine of a player; start it if it is not running.
+        """Return the engine of a player, after starting it if it is not running.
 
         Raises:
             EngineError: it did not start this time.
-            MatchError: it has never started: the match is set up wrongly.
+            MatchError: it has never started, so the match is set up wrongly.
         """
         spec = self.runner.plan.players[player]
         if player in self._clients and not self._clients[player].process.is_running:
@@ -241,7 +241,7 @@ class _Slot:
         self._clients.pop(player).close()
 
     def _write(self, pairing: Pairing, played: PlayedGame, mark: str = "") -> tuple[str, ...]:
-        """Write the records of a game. Each file appears only when it is complete."""
+        """Write the records of a game. A file appears only when it is complete."""
         names = []
         for suffix, data in played.records.items():
             path = self.runner.plan.folder / f"game-{pairing.number + 1:05d}{mark}{suffix}"

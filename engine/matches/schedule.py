@@ -47,7 +47,7 @@ def pairs_of(players: int, form: str = "round-robin") -> list[tuple[int, int]]:
 
 
 def openings_before(number: int, pairs: int) -> int:
-    """Return how many openings are used before that of game `number`, repetitions included."""
+    """Return the number of openings used before that of game `number`, counting repetitions."""
     return number // (2 * pairs)
 
 
@@ -73,7 +73,7 @@ def schedule(pairs: Sequence[tuple[int, int]], games: int, openings: int) -> Ite
 def load_openings(
     path: Path, moves: int | None, kind: MatchGame[Any], rules: Mapping[str, Any], left_out: LeftOut | None = None
 ) -> list[str]:
-    """Return the different openings of a file, or of a folder's records in the order of their names.
+    """Return the openings of a file or a folder's records, each once, in the order of the files' names.
 
     Args:
         path: records of the game.
@@ -116,14 +116,14 @@ def _leave_out(file: Path, error: ValueError, left_out: LeftOut | None) -> None:
 
 
 def record_files(path: Path, suffixes: Sequence[str]) -> list[Path]:
-    """Return a file, or the files of a folder with one of the extensions, sorted by name."""
+    """Return the file `path`, or if that is a folder, its files with one of the suffixes, sorted by name."""
     if not path.is_dir():
         return [path]
     return sorted(file for file in path.iterdir() if file.is_file() and file.suffix.lower() in suffixes)
 
 
 def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()) -> list[str]:
-    """Return `count` different openings, beginning with the known ones; fewer if some are known and no more are found.
+    """Return `count` different openings, the known ones first. If no more are found, return fewer.
 
     Raises:
         MatchError: none is known, and fewer than `count` were found.
@@ -142,7 +142,7 @@ def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()
 
 
 def shuffled(openings: Sequence[str], seed: int) -> list[str]:
-    """Return openings in an order that depends only on the seed."""
+    """Return the openings in an order that depends only on the seed."""
     order = list(openings)
     random.Random(seed).shuffle(order)
     return order

@@ -1,4 +1,4 @@
-"""The score of two players, by games and by pairs of games, and the state of a test."""
+"""The score of two players by games and by pairs of games, and the state of a test."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class DuelScore(WinDrawLoss):
 
     @property
     def verdict(self) -> str:
-        """The difference of the players, or the reason why the games do not show it."""
+        """The difference of the players as text, or the reason why the games do not show it."""
         return color_note(sum(self.pairs), self.colors) or str(difference(self.pairs))
 
     def is_decided(self, test: Sprt | None) -> bool:
-        """Whether a test has ended. It does not end while the colors decide the games."""
+        """Return whether a test has ended. It continues while the colors decide the games."""
         return test is not None and not color_note(sum(self.pairs), self.colors) and test.verdict(self.pairs) != ""
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class DuelScore(WinDrawLoss):
 
 
 class _Tally:
-    """The score of games that are added one by one, in any order."""
+    """Counts games in any order."""
 
     def __init__(self) -> None:
         self.points: dict[int, int] = {}  # of the first player, by number: see `GameResult.points`
@@ -56,7 +56,7 @@ class _Tally:
 
 
 def score_of(points: Mapping[int, int]) -> DuelScore:
-    """Return the score of games, given their points by number (see `GameResult.points`)."""
+    """Return the score of games. `points` are the first player's points by number (see `GameResult.points`)."""
     tally = _Tally()
     for number, count in points.items():
         tally.add(number, count)
@@ -91,7 +91,7 @@ class MatchState:
 
     @property
     def score(self) -> DuelScore:
-        """Score of all games, or, once a test is decided, of the games that decided the test."""
+        """Score of all games, or if a test is decided, of the games that decided it."""
         return (self._tested if self.is_decided else self._all).score
 
     def line(self) -> str:
@@ -100,7 +100,7 @@ class MatchState:
         return f"{text}; {test}" if test else text
 
     def test_line(self) -> str:
-        """Return the state of the test on one line; "" without a test, or while the colors decide the games."""
+        """Return the state of the test as one line; "" without a test, or while the colors decide the games."""
         tested = self._tested.score
         if self._test is None or color_note(sum(tested.pairs), tested.colors):
             return ""

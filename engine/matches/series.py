@@ -1,7 +1,7 @@
-"""A series of games: the frame of `yomi match`, `yomi duel` and `yomi tune`.
+"""A series of games, as `yomi match`, `yomi duel` and `yomi tune` play it.
 
-A series has a journal, the description of its run, a score and maybe a test. The games are played by a
-`SeriesPlayer`: engines as processes (`runner`), searches side by side (`duel`), or either on a cluster (`remote`).
+A series has a journal, the description of its run, a score and maybe a test. The games are played by a `SeriesPlayer`:
+engines as processes (`runner`), searches side by side (`duel`), or either on a cluster (`remote`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SeriesPlayer(Protocol[T]):
 
 
 class Series:
-    """The games of a match, a duel or a tuning in their folder. A context manager."""
+    """The games of a match, a duel or a tuning, in their folder. A context manager."""
 
     def __init__(
         self,
@@ -45,13 +45,13 @@ class Series:
         as_described_now: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
         count_done: Callable[[MatchJournal], int] | None = None,
     ) -> None:
-        """Begin a series, or continue the one in the folder.
+        """Begin a series, or continue the series in the folder.
 
         Args:
             run: description of the run that starts now.
             out: folder of the run, or of its parts.
-            game: of all games.
-            description: of the games; see `MatchJournal`.
+            game: game of the series.
+            description: description of the games; see `MatchJournal`.
             test: ends the series when it is decided.
             make_kept: see `MatchJournal`.
             as_described_now: see `MatchJournal`.
@@ -80,7 +80,7 @@ class Series:
         return self.journal.results
 
     def lacks(self, number: int) -> bool:
-        """Whether a game belongs to this run and is not played."""
+        """Return whether a game belongs to this run and has not been played."""
         task = self.run.task
         return number not in self.state.points and (task is None or task.has(unit_of(number)))
 

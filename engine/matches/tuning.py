@@ -54,7 +54,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A tuned parameter."""
+    """A parameter that is tuned, with its range."""
 
     name: str
     low: float
@@ -89,7 +89,7 @@ class Spsa:
         return np.array([parameter.share(parameter.start) for parameter in self.parameters])
 
     def tasks(self, values: Floats, iteration: int) -> list[DuelTask]:
-        """Return the games of an iteration, counted from 0, around some values."""
+        """Return the games of an iteration (from 0), whose players have values near `values`."""
         tasks = []
         for pair in range(iteration * self.batch, (iteration + 1) * self.batch):
             moved = self._perturbation(iteration) * self._signs(pair)
@@ -98,7 +98,7 @@ class Spsa:
         return tasks
 
     def step(self, values: Floats, iteration: int, points: Mapping[int, int]) -> Floats:
-        """Return the values after an iteration, given the points of its games by number (see `GameResult.points`)."""
+        """Return the values after an iteration. `points` are its games' points by number (see `GameResult.points`)."""
         pairs, total = iteration * self.batch, self.iterations * self.batch
         put_off = STABILITY * total
         r_end = self.r_end or R_END_PAIRS / total
@@ -118,13 +118,13 @@ class Spsa:
         return found
 
     def result(self, history: Sequence[Floats]) -> Floats:
-        """Return the tuned values: the mean of the last ones."""
+        """Return the tuned values: the mean of the last values in the history."""
         count = max(1, round(AVERAGED * (len(history) - 1)))
         mean: Floats = np.mean(history[-count:], axis=0)
         return mean
 
     def settings(self, values: Floats) -> dict[str, float]:
-        """Return the search settings at some values, limited to the ranges."""
+        """Convert values to search settings within the parameters' ranges."""
         pairs = zip(self.parameters, values.clip(0.0, 1.0).tolist(), strict=True)
         return {parameter.name: parameter.value(share) for parameter, share in pairs}
 
@@ -150,7 +150,7 @@ QUARTERS = (0.25, 0.5, 0.75)
 
 @dataclass(frozen=True)
 class TuneReport:
-    """A tuning that has ended."""
+    """The result of a tuning that has ended."""
 
     values: Mapping[str, float]  # of the parameters
     text: str  # the values over time, and the last match
@@ -185,15 +185,15 @@ def tune(
     cluster: ClusterOptions | None = None,
     words: Sequence[str] = (),
 ) -> TuneReport:
-    """Play the remaining games of a tuning, and of the last match.
+    """Play the missing games of a tuning and of its last match.
 
     Args:
-        game: of the tuning.
-        players: from `duel_players`, both equal.
+        game: game of the tuning.
+        players: result of `duel_players`, both equal.
         ranges: LOW, HIGH, and maybe START by name of the parameter; see `read_range`.
-        settings: of the tuning.
+        settings: settings of the tuning.
         say: receives lines of progress.
-        cluster: plays the games.
+        cluster: plays the games; None: this machine.
         words: the command line, for the description of the run.
 
     Raises:
@@ -234,7 +234,7 @@ def tune(
 
 
 def _start(game: Game[Any, Any], options: Options, ranges: Mapping[str, list[float]]) -> dict[str, float]:
-    """Return the start of each parameter: from its range, otherwise from the options."""
+    """Return the start of each parameter: START in its range, otherwise the value in the options."""
     found = {name: values[2] for name, values in ranges.items() if len(values) == 3}
     if len(found) < len(ranges):
         with game.benchmark_setup(options) as (_, _, settings):
@@ -287,7 +287,7 @@ def done(folder: Path, run: Run, games: Mapping[str, Game[Any, Any]]) -> frozens
 
 
 def results(folders: Sequence[Path], run: Run) -> list[str]:
-    """Return the values over time, and the last match. Raises MatchError if a journal cannot be read."""
+    """Return lines with the values over time and the last match. Raises MatchError if a journal cannot be read."""
     return [line for folder in folders for line in status(folder).splitlines()]
 
 

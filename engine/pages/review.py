@@ -1,4 +1,4 @@
-"""Reviews as web pages: a self-contained page for each game, and an index. Their parts are the files beside this."""
+"""Reviews as web pages: a self-contained page for each game, and an index. Their parts are the files in this folder."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MIN_PRIOR = 0.004  # smaller priors are invisible on the board
 
 
 def review_page(review: Review, quiz: Sequence[int] = ()) -> str:
-    """Return the page of a review. It works from a file, and makes no request.
+    """Return the page of a review. It works when opened from a file, and makes no request.
 
-    `quiz` are the sides whose mistakes the page asks for first, or none.
+    `quiz` are the sides whose mistakes the page asks for first; empty for none.
     """
     # the data come last: a record may contain any text, also a mark
     data = page_data(review) | ({"quiz": [LETTERS[color] for color in quiz]} if quiz else {})
@@ -28,13 +28,13 @@ def review_page(review: Review, quiz: Sequence[int] = ()) -> str:
 
 
 def fill(page: str, *scripts: str) -> str:
-    """Return a page with the common style, and with the script of the boards before its own."""
+    """Return a page with the common style and its scripts. The script of the boards comes before them."""
     script = part("board.js") + "".join(each.replace('"use strict";\n', "", 1) for each in scripts)
     return page.replace("/*STYLE*/", part("review.css"), 1).replace("/*SCRIPT*/", script, 1)
 
 
 def page_data(review: Review) -> dict[str, Any]:
-    """Return the data of the page; review.js describes it (type Review)."""
+    """Return the data of a review for the page. review.js describes them (type Review)."""
     facts = {}
     for name in (ENGLISH, JAPANESE):
         with within(name):
@@ -92,18 +92,18 @@ def _turn(review: Review, opinion: Opinion) -> dict[str, Any]:
 
 
 def part(name: str) -> str:
-    """Return a file of the pages: style, script or frame."""
+    """Return the text of a file for pages: style, script or frame."""
     return files("yomi.engine.pages").joinpath(name).read_text("utf-8")
 
 
 def _script_data(data: dict[str, Any]) -> str:
-    """Return JSON that cannot end the script element, whatever the names in the record contain."""
+    """Return JSON that cannot end the script element, even if a name in the record contains its closing tag."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
 def index_page(reviews: Sequence[tuple[str, str, Sequence[str]]]) -> str:
-    """Return the page that lists reviews: their names, the addresses of their pages, and their `index_cells`."""
+    """Return a page that lists reviews. Each is (name, address of its page, its `index_cells`)."""
     rows = "".join(_index_row(name, address, cells) for name, address, cells in reviews)
     head = "".join(f'<th scope="col" class="text">{text}</th>' for text in INDEX)
     return INDEX_PAGE.format(style=part("review.css"), head=head, rows=rows)
@@ -137,7 +137,7 @@ INDEX_PAGE = """<!doctype html>
 
 
 def index_cells(review: Review) -> list[str]:
-    """Return the cells of a review in the list of reviews, after its name."""
+    """Return the cells that follow a review's name in the list of reviews."""
     sides = [review.summary(color) for color in (BLACK, WHITE)]
     results = [
         ""

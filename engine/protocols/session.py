@@ -1,4 +1,4 @@
-"""The parts that all protocols share: the table of commands, the session that answers lines, and its process."""
+"""Parts that all protocols share: the table of commands, the session that answers lines, and its process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CommandTable(Generic[H]):
     """The commands of a protocol. A command is one function with the decorator `command`."""
 
     def __init__(self, *modules: str) -> None:
-        """Create a table. `modules` register further commands; they are imported when such a command is needed."""
+        """Create a table. `modules` register further commands. They are imported when one of these is needed."""
         self._modules = modules
         self._rows: dict[str, CommandRow[H]] = {}
         self._importing = threading.Lock()
@@ -62,14 +62,14 @@ class CommandTable(Generic[H]):
                 importlib.import_module(module)
 
     def find(self, name: str) -> CommandRow[H] | None:
-        """Return the row of a command, or None if it is unknown. May import modules."""
+        """Return the row of a command, or None if it is unknown. This may import modules."""
         # The commands that clients send first are registered by light modules: only others wait for imports.
         if name not in self._rows:
             self.load()
         return self._rows.get(name)
 
     def names(self) -> tuple[str, ...]:
-        """Return all commands in the order of their registration, after importing all modules."""
+        """Import all modules, and return the names of all commands in the order of their registration."""
         self.load()
         return tuple(self._rows)
 
@@ -79,16 +79,16 @@ class LoadError(Exception):
 
 
 def internal_error(log: logging.Logger, where: str, error: BaseException) -> str:
-    """Log an error with its traceback, and return the message for the controller. `where`: such as `while loading`."""
+    """Log an error with its traceback. Return a message for the controller. `where`: such as `while loading`."""
     log.error("internal error %s", where, exc_info=error)
     return f"internal error: {type(error).__name__}: {error}"
 
 
 class BaseSession(abc.ABC):
-    """Answers the lines of a controller. The reader's thread queues lines; `run` answers them in the main thread."""
+    """Answers the lines of a controller: the reader's thread queues lines, `run` answers them in the main thread."""
 
     def __init__(self, write: Callable[[str], None], log: logging.Logger) -> None:
-        """Load nothing yet. `write` writes text to the controller at once; it raises OutputClosedError."""
+        """Store the arguments. `write` writes text to the controller at once, and raises OutputClosedError."""
         self._log = log
         self.inbox = Inbox()
         self.arrival = time.monotonic()  # when the current line arrived
@@ -108,10 +108,10 @@ class BaseSession(abc.ABC):
 
     @abc.abstractmethod
     def start(self) -> None:
-        """Prepare for the first line; return at once."""
+        """Prepare for the first line, and return at once."""
 
     def start_loading(self) -> threading.Thread:
-        """Load in the background. Then `loaded` is set, and `failure` if an error occurred."""
+        """Load in the background. At the end `loaded` is set, and after an error `failure`."""
         self.loaded.clear()
         thread = threading.Thread(target=self._load, name="load", daemon=True)
         thread.start()
@@ -131,10 +131,10 @@ class BaseSession(abc.ABC):
 
     @abc.abstractmethod
     def load(self) -> None:
-        """Make the player. Called by the loading thread."""
+        """Make the player. The loading thread calls this."""
 
     def load_error(self, error: BaseException) -> LoadError:
-        """Return the LoadError for an error while loading. Internal errors are logged with their traceback."""
+        """Convert an error while loading to a LoadError. Internal errors are logged with their traceback."""
         from yomi.engine.machine import memory_fault
 
         if why := memory_fault(error):
@@ -144,23 +144,23 @@ class BaseSession(abc.ABC):
         return LoadError(internal_error(self._log, "while loading", error))
 
     def fail(self, error: Exception) -> None:
-        """End the session with an error. Any thread may call it."""
+        """End the session with an error. Thread-safe."""
         self.failure = self.failure or error
         self.inbox.close()
 
     def receive(self, line: bytes) -> None:
-        """Queue a line. Called by the reader's thread."""
+        """Queue a line. The reader's thread calls this."""
         self.inbox.put(line)
 
     def receive_end(self, is_script: bool) -> None:
-        """Close the queue of lines. Called by the reader's thread. A script is input from a file."""
+        """Close the queue of lines. The reader's thread calls this. `is_script`: the input was a file."""
         self.inbox.close()
 
     def quit(self) -> None:
         self._quitting = True
 
     def handle(self, line: bytes) -> bool:
-        """Answer one line. Return False when the session is over. Raises OutputClosedError or LoadError."""
+        """Answer one line. Return False if the session is over. Raises OutputClosedError or LoadError."""
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug("< %s", line.decode("utf-8", "backslashreplace"))
         self.answer(line)
@@ -178,7 +178,7 @@ class BaseSession(abc.ABC):
         self.finish()
 
     def finish(self) -> None:
-        """End what still runs. Raises the failure of the session, except after `quit`."""
+        """End everything that still runs. Raises the failure of the session, except after `quit`."""
         if self.failure is not None and not self._quitting:
             raise self.failure
 
@@ -187,7 +187,7 @@ class BaseSession(abc.ABC):
 
 
 def run_session(make_session: Callable[[Callable[[str], None]], BaseSession]) -> int:
-    """Serve the controller on stdin and stdout until it ends, then end the process without returning."""
+    """Serve the controller on stdin and stdout. At the end of the session, end the process without returning."""
     output = Output(claim_stdout())
     session = make_session(output.write)
     session.start()

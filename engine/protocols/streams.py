@@ -1,4 +1,4 @@
-"""Lines of text protocols: their bytes, input from the controller, and the output stream for answers."""
+"""Lines of text protocols: their bytes, the input from the controller, and the output stream for answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WAIT_SLICE = 0.2 if IS_WINDOWS else None  # seconds; Ctrl-C does not interrupt a
 
 
 def decode(line: bytes, errors: str = "surrogateescape") -> str:
-    """Return a line without control characters and with spaces for tabs; `errors` as for `bytes.decode`."""
+    """Return a line as text without control characters; tabs become spaces. `errors` as for `bytes.decode`."""
     line = line.translate(None, _REMOVED).replace(b"\t", b" ")
     return line.decode("utf-8", errors).strip(" \n")
 
@@ -30,11 +30,11 @@ def encode(text: str) -> bytes:
 
 
 class OutputClosedError(Exception):
-    """The controller has closed its end, or answers cannot be written."""
+    """The controller has closed its end of the output, or answers cannot be written."""
 
 
 class CheckedStdout(io.FileIO):
-    """Stdout of a command. A failed write raises OutputClosedError, or BrokenPipeError if the reader is gone."""
+    """The stdout of a command. A failed write raises OutputClosedError, or BrokenPipeError if the reader is gone."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -50,7 +50,7 @@ def cannot_write(error: OSError) -> str:
 
 
 class Inbox:
-    """Queue of lines between the reader's thread and the session's thread."""
+    """The queue of lines between the reader's thread and the session's thread."""
 
     def __init__(self) -> None:
         self._lines: deque[tuple[bytes, float]] = deque()
@@ -90,7 +90,7 @@ class Inbox:
 
 
 class LineSplitter:
-    """Splits bytes at line feeds. Of an overlong line only the first `limit` bytes and one more are kept."""
+    """Splits bytes into lines. Of an overlong line only the first `limit` + 1 bytes are kept."""
 
     def __init__(self, limit: int) -> None:
         self.rest = b""  # the beginning of the next line
@@ -98,7 +98,7 @@ class LineSplitter:
         self._is_cut = False  # the next line has been returned already, cut
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that end in `data` or have become too long, without their line feeds."""
+        """Return the lines, without line feeds, that end in `data` or have become too long."""
         # A sender that never ends its line must not fill the memory, so `rest` is dropped once the line is too long.
         *lines, self.rest = (self.rest + data).split(b"\n")
         found = [line[: self._limit + 1] for line in lines[self._is_cut :]]
@@ -112,7 +112,7 @@ class LineSplitter:
 
 
 def read_lines(descriptor: int, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-    """Read a descriptor to its end and pass on each line, cut to MAX_LINE + 1 bytes. Blocks."""
+    """Read a descriptor to its end. Pass on each line, cut to MAX_LINE + 1 bytes. Blocks."""
     splitter = LineSplitter(MAX_LINE)
     while True:
         try:
@@ -137,8 +137,8 @@ class Output:
         """Write the text at once, without a buffer.
 
         Raises:
-            OutputClosedError: nothing can be written. `failure` contains the reason, except if the controller has
-                closed its end.
+            OutputClosedError: nothing can be written. `failure` contains the reason, unless the controller has closed
+                its end.
         """
         data = memoryview(encode(text))
         # Without a buffer, because the controller waits for the answer.
