@@ -222,7 +222,7 @@ class Player(abc.ABC, Generic[G]):
             self.end_background()
             raise
         finally:
-            request.on_change = None
+            request.listen(None)
 
     def choose(self, game: G) -> Decision:
         """Choose a move. Only the options limit the search. Errors: see `decide`."""
@@ -259,7 +259,7 @@ class Player(abc.ABC, Generic[G]):
         try:
             search.start(self._limits(turn), turn.moves)
             # From now on the request's `stop` ends the search.
-            request.on_change = None if request.is_pondering else search.interrupt
+            request.listen(None if request.is_pondering else search.interrupt)
             self.raise_visits(request.goals)
             lateness = watch(search, turn, lambda: self._schedule(turn), adviser.annotate)
             end = time.monotonic() + search.latency  # the latency has a reserve of its own

@@ -70,8 +70,7 @@ class Request(Generic[G]):
     pv_length: int = 60  # maximum of moves in a principal variation after the first
     # when the clock of the side to move started (time.monotonic())
     start: float = field(default_factory=time.monotonic)
-    # Set by the player: `stop` and `ponderhit` call it in their thread, to wake the player
-    on_change: Callable[[], None] | None = None
+    _on_change: Callable[[], None] | None = None
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _is_stopped: bool = False
     _is_hit: bool = False
@@ -117,12 +116,19 @@ class Request(Generic[G]):
         with self._changed:
             return self._changed.wait_for(lambda: self._is_stopped or self._is_hit, timeout)
 
+    def listen(self, on_change: Callable[[], None] | None) -> None:
+        """Let `stop` and `ponderhit` call `on_change` in their thread, to wake the player. None ends this.
+
+        When `listen(None)` has returned, no call is in progress: it would interrupt the search after this one.
+        """
+        with self._changed:
+            self._on_change = on_change
+
     def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
-        on_change = self.on_change
-        if on_change is not None:
-            on_change()
+            if self._on_change is not None:
+                self._on_change()
 
 
 class Adviser:

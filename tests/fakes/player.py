@@ -116,7 +116,7 @@ class FakePlayer:
         self._search(request)
         self._visits = 16
         stopped = threading.Event()
-        request.on_change = stopped.set
+        request.listen(stopped.set)
         if request.is_stopped:
             stopped.set()
         limit = request.limits.seconds
@@ -125,7 +125,7 @@ class FakePlayer:
             self._visits += 16
             if request.on_report:
                 request.on_report(self._report())
-        request.on_change = None
+        request.listen(None)
         resign = self.resign_at is not None and len(request.game.moves) >= self.resign_at
         return Decision(self._candidates[0], resign, report=self._report())
 

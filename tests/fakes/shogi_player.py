@@ -79,7 +79,7 @@ class FakeShogiPlayer:
         moves = sorted(move for move in game.legal_moves() if request.allow is None or move in request.allow)
         visits, begin, seconds = 0, time.monotonic(), self._seconds(request)
         changed = threading.Event()
-        request.on_change = changed.set
+        request.listen(changed.set)
         while not request.is_stopped and (left := begin + seconds - time.monotonic()) > 0:
             if changed.wait(min(left, request.interval)):
                 changed.clear()
@@ -117,7 +117,7 @@ class FakeShogiPlayer:
     def find_mate(self, request: Request[ShogiGame]) -> MateAnswer | None:
         with self._inside:
             changed = threading.Event()
-            request.on_change = changed.set
+            request.listen(changed.set)
             if not request.is_stopped:
                 changed.wait(self._seconds(request))
             return self.mate

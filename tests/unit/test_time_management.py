@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -33,7 +34,8 @@ def report_of(*visits: int, lost: int = 0) -> SearchReport:
 def test_a_request_changes_while_it_is_answered() -> None:
     game, woken = new_game(), []
     clocks = {BLACK: Clock.of(5.0), WHITE: Clock()}
-    request = Request(game, ponder=True, on_change=lambda: woken.append(1))
+    request = Request(game, ponder=True)
+    request.listen(lambda: woken.append(1))
     assert (request.is_pondering, request.clock) == (True, None)
     assert not request.wait(0.01)
     request.ponderhit(clocks, at=7.0)
@@ -47,6 +49,28 @@ def test_a_request_changes_while_it_is_answered() -> None:
     request.stop()
     assert request.is_stopped
     assert len(woken) == 3
+
+
+def test_no_change_reaches_a_player_that_has_stopped_listening() -> None:
+    request, inside, may_end, woken = Request(new_game()), threading.Event(), threading.Event(), []
+
+    def wake() -> None:
+        inside.set()
+        may_end.wait(20)
+        woken.append(1)
+
+    request.listen(wake)
+    stopper, listener = threading.Thread(target=request.stop), threading.Thread(target=request.listen, args=[None])
+    stopper.start()
+    assert inside.wait(20)
+    listener.start()
+    listener.join(0.05)
+    assert listener.is_alive(), "the call has not returned"
+    may_end.set()
+    stopper.join()
+    listener.join()
+    request.stop()
+    assert woken == [1]
 
 
 @pytest.mark.parametrize("lost", [0, 36_000])

@@ -112,12 +112,12 @@ class UsiSeat(EngineSeat[UsiClient]):
             elif request.ponder and not request.is_pondering:
                 search.ponderhit(allowed(request), request.start)
 
-        request.on_change = forward
+        request.listen(forward)
         forward()  # what changed before anybody listened
         try:
             return decision_of(search.wait())
         finally:
-            request.on_change = None
+            request.listen(None)
 
     def end(self, result: str) -> None:
         if result in ("win", "lose", "draw"):

@@ -118,13 +118,13 @@ class ShogiPlayer(Player[ShogiGame]):
         seconds = request.limits.seconds
         end = math.inf if seconds is None else request.start + seconds
         self._mate.start(request.game.position, max_ply=MAX_PLY, nodes=MATE_NODES, moves=request.allow)
-        request.on_change = self._mate.interrupt
+        request.listen(self._mate.interrupt)
         try:
             while not request.is_stopped and (now := time.monotonic()) < end:
                 if self._mate.wait(min(POLL, end - now)):
                     break
         finally:
-            request.on_change = None
+            request.listen(None)
             self._mate.stop()
         return self._mate.answer
 
@@ -274,13 +274,13 @@ class ShogiPlayer(Player[ShogiGame]):
             self._search.start(Limits(visits=turn.options.visits), RootMoves(noise=turn.moves.noise))
         except Exception as error:  # what an evaluator raised; the position itself is tried all the same
             log.error("no pondering: %s", error, exc_info=not isinstance(error, EvaluatorError))
-        request.on_change = self._search.interrupt
+        request.listen(self._search.interrupt)
         if not request.is_pondering:
             self._search.interrupt()
         self._lateness.note(watch(self._search, turn, Budget, below))
         while not request.is_stopped and request.is_pondering:  # the tree is full, or the evaluator has failed
             request.wait(1.0)
-        request.on_change = None
+        request.listen(None)
         report = SearchReport(root.side_to_move)
         try:
             report = below(end_search(self._search, PATIENCE))
