@@ -1,5 +1,7 @@
-"""Shogi beside cshogi: `bench perft` (leaves per second of the tree of legal moves, on one core, where cshogi is called
-from Python), and `bench mate` (milliseconds that df-pn needs for a mate problem).
+"""Shogi compared with cshogi, on one core: move generation (`bench perft`) and mate search (`bench mate`).
+
+perft counts leaves per second of the tree of legal moves, where cshogi is called from Python. Mate problems are
+measured in milliseconds.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ MAX_PLY = 63
 
 
 def find_cshogi() -> Any:
-    """Return the module, or None (with a line on stderr) if it cannot be imported."""
+    """Import cshogi and return it. If that fails, print a line on stderr and return None."""
     try:
         import cshogi
     except ImportError as error:
@@ -94,13 +96,14 @@ def _count(board: Any, depth: int) -> int:
 
 
 class ProblemError(LineError):
-    """A file of problems cannot be read; the message is one line."""
+    """A file of mate problems cannot be read. The message is one line."""
 
 
 def solve(paths: list[Path], nodes: int) -> list[dict[str, Any]]:
-    """Solve all problems of the files, one SFEN a line, in which the side to move mates. Every mate is replayed.
+    """Solve all problems in some files, by yomi and by cshogi. Every mate is replayed.
 
-    The time includes the whole variation; cshogi returns only the first move. Without cshogi its columns are None.
+    A file has one SFEN on each line, in which the side to move mates. yomi's time includes the whole variation; cshogi
+    returns only the first move. If cshogi is not installed, its columns are None.
 
     Args:
         paths: the files.
@@ -118,7 +121,7 @@ def solve(paths: list[Path], nodes: int) -> list[dict[str, Any]]:
 
 
 def read_problems(path: Path) -> list[ShogiGame]:
-    """Return the positions of a file without blank lines and comments (#).
+    """Return the positions in a file. Blank lines and comments (#) are ignored.
 
     Raises:
         ProblemError: the file cannot be read, or a line is not a position.

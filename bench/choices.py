@@ -1,4 +1,4 @@
-"""`bench choices`: how good the engines' moves are in positions of games, by the evaluation of a stronger engine.
+"""`bench choices`: measures how good engines' moves are in positions of games. A stronger engine evaluates them.
 
 A match yields one bit a game. This benchmark measures for each move how much winrate it gives away, in a small part of
 a match's time. All answers are kept in a file: the same command resumes, and another engine can be compared on the same
@@ -40,14 +40,14 @@ START_TIMEOUT = 300.0
 
 
 class ChoicesError(LineError):
-    """A file or an engine cannot be used; the message is one line."""
+    """A file or an engine cannot be used. The message is one line."""
 
 
 class Sayings:
-    """The answers of engines, appended to a file of JSON lines."""
+    """Answers of engines, which are appended to a file of JSON lines."""
 
     def __init__(self, path: Path | None) -> None:
-        """Read the stored answers if the file exists. If `path` is None, answers are not stored.
+        """Read the stored answers if the file exists. Without a `path`, answers are not stored.
 
         Raises:
             ChoicesError: a line of the file is malformed.
@@ -63,7 +63,7 @@ class Sayings:
         self._path = path
 
     def of(self, key: tuple[str, str, str], ask: Callable[[], Any]) -> Any:
-        """Return the stored answer, or ask the engine and store it."""
+        """Return the stored answer for a key. If there is none, call `ask` and store its result."""
         if key not in self._said:
             self._said[key] = ask()
             if self._path is not None:
@@ -72,7 +72,7 @@ class Sayings:
 
 
 class Asked(Generic[G]):
-    """An engine that is asked about one position after another. It starts at the first question."""
+    """An engine that answers questions about one position after another. It starts with the first question."""
 
     def __init__(self, spec: EngineSpec, kind: MatchGame[G], rules: dict[str, Any], sayings: Sayings) -> None:
         known = hashlib.sha256(json.dumps([asdict(spec), rules], sort_keys=True).encode()).hexdigest()
@@ -155,8 +155,9 @@ class Asked(Generic[G]):
 def read_games(
     path: Path, kind: MatchGame[Any], rules: dict[str, Any]
 ) -> Iterator[tuple[Any, Callable[[int | None], str]]]:
-    """Yield each record of a file or folder, and a function that returns its game after a number of moves (None: all)
-    in the form of a match's openings.
+    """Yield each record of a file or folder, with a function that returns an opening for matches.
+
+    The opening consists of the record's first moves; the function gets their number (None: all).
 
     Raises:
         ChoicesError: a file cannot be read.
@@ -170,8 +171,7 @@ def read_games(
 
 
 def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begin: int, step: int) -> Iterator[str]:
-    """Yield positions of games in the form of a match's openings, each once. The positions after `begin` moves come
-    first.
+    """Yield each position of some games once, as an opening for matches. Positions after `begin` moves come first.
 
     Args:
         path: a record, or a folder of records.
@@ -205,14 +205,14 @@ def run(
     path: Path | None,
     say: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """Ask all engines about all positions; return a row for each engine.
+    """Ask all engines about all positions. Return a row for each engine.
 
     Args:
         specs: the engines. The others are compared with the first.
         judge: the engine that evaluates the moves.
         kind: the game.
         rules: the value of `kind.rules(...)`.
-        positions: in the form of a match's openings.
+        positions: openings for matches.
         balance: minimum winrate of both sides, by the evaluating engine; other positions are skipped.
         path: the file of answers; None keeps nothing.
         say: receives lines about the progress.

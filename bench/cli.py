@@ -69,7 +69,7 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one benchmark as a command of yomi. Return its exit status."""
+    """Run one benchmark as a command of yomi. Return the exit status."""
     from yomi.engine.cli.main import main as command
 
     return command(["bench", *(sys.argv[1:] if argv is None else argv)])
@@ -119,7 +119,7 @@ def _write(files: Iterable[Output]) -> None:
 
 
 def make_parser(words: Sequence[str]) -> Parser:
-    """Return the parser. `words`, the command line, determines the game, and the game determines the options."""
+    """Return the parser. The words of the command line determine the game, which determines the options."""
     game = _find_game(words)
     first = next(iter(words[1:]), "" if words else HELP[0])  # without words the parser is for completion
     parser = Parser(
@@ -177,7 +177,7 @@ def _find_game(words: Sequence[str]) -> Game[Any, Any]:
 
 
 def _check_game(args: argparse.Namespace, words: Sequence[str]) -> None:
-    """Check that the benchmark got the options of its game.
+    """Check that the options that were given belong to the benchmark's game.
 
     Raises:
         CliError: two games were given.
@@ -213,7 +213,7 @@ def _add_duration(child: argparse.ArgumentParser, seconds: float, what: str = "s
 
 
 def _check_devices(args: argparse.Namespace) -> None:
-    """Check that the network's device, if any, can be used."""
+    """Check that the devices for the network can be used, if there is a network."""
     if getattr(args, "net", None) is not None:
         from yomi.engine.evaluators.devices import devices_of
 
@@ -221,9 +221,7 @@ def _check_devices(args: argparse.Namespace) -> None:
 
 
 def _searching(args: argparse.Namespace) -> Options:
-    """Return the options of a benchmark that searches like a player, with the network's recommended and calibrated
-    values.
-    """
+    """Return the options for a search like a player's, with the network's recommended and calibrated values."""
     game = GAMES[args.game]
     options = game.with_network_defaults(collect(args, game), known_options(args, game))
     return tuned(options, game.name, game.board_size(options))
@@ -269,7 +267,7 @@ def _nps_outputs(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) 
 
 
 def _add_rates(add: Add, game: Game[Any, Any], first: str) -> None:
-    """Add the benchmarks of evaluations a second."""
+    """Add the benchmarks that measure evaluations per second."""
     side = "evaluations per second of self-play, by games side by side"
     for name, function, text, seconds, what in (
         ("evaluator", "evaluator", "positions per second of the evaluator, by batch size", 1.0, "seconds each"),
@@ -301,7 +299,7 @@ def _add_sizes(child: argparse.ArgumentParser, what: str) -> None:
 
 
 def _subjects(args: argparse.Namespace, options: Options) -> list[BenchmarkPositions]:
-    """Return the positions on each of a benchmark's boards."""
+    """Return the benchmark's positions for each of its boards."""
     game = GAMES[args.game]
     boards = {game.board_size(each): each for each in (replace(options, size=size) for size in args.sizes)}
     return [game.benchmark_positions(each) for each in boards.values()]

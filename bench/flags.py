@@ -1,4 +1,4 @@
-"""Types of the benchmarks' own flags, and which of yomi's options each benchmark takes."""
+"""Types of the benchmarks' own flags, and the options of yomi that each benchmark takes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def positive(text: str) -> float:
 
 
 def winrate(text: str) -> float:
-    """Read the winrate of the side that is behind, from 0 to 0.5."""
+    """Read a winrate from 0 to 0.5, for the side that is behind."""
     try:
         value = float(text)
     except ValueError:
@@ -76,5 +76,5 @@ RULES = ("size", "komi", "rules", "entering_king")
 
 
 def all_but(names: Collection[str]) -> list[str]:
-    """Return the options that a command leaves out if it takes only `names`."""
+    """Return the options that a command must leave out in order to take only `names`."""
     return [name for name in TABLE if name not in names]

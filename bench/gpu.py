@@ -1,4 +1,4 @@
-"""`bench gpu`: checks that yomi computes correctly on a GPU, then measures how fast.
+"""`bench gpu`: checks that yomi computes correctly on a GPU, then measures the speed.
 
 Parts whose software is not installed are skipped, with the reason.
 """
@@ -52,7 +52,7 @@ COLUMNS = ("part", "what", "result", "batch", "per_second", "share", "mark", "se
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mark:
-    """A network whose speed is measured, with the speed to reach."""
+    """A network to measure, and the speed that it should reach."""
 
     game: Game[Any, Any]
     size: int
@@ -89,10 +89,10 @@ MARKS = (
 
 
 def run(options: Options, seconds: float, stress: float) -> list[Row]:
-    """Run all parts. No part stops the others.
+    """Run all parts of the benchmark. A part that fails does not stop the others.
 
     Args:
-        options: GPU_OPTIONS of these are used. Device auto is the fastest device that is installed.
+        options: the options of the benchmark; only GPU_OPTIONS are used. Device auto is the fastest installed device.
         seconds: time of search for each position, and of the evaluator alone for each batch size.
         stress: seconds in which workers are stopped at random.
 
@@ -121,8 +121,7 @@ def parts() -> list[str]:
 
 
 def choose_gpu(options: Options) -> Options:
-    """Return the options with the best GPU device that works here, and fp16 unless the user or the device requires
-    fp32.
+    """Return the options with the best GPU that works here, in fp16 unless the user or the device requires fp32.
 
     Raises:
         EvaluatorError: no GPU works, or the user chose the processor; the message names the skipped parts.
@@ -147,7 +146,7 @@ def failed(rows: list[Row]) -> bool:
 
 
 def _told(proof: Proof) -> list[Row]:
-    """Run a part, report its result on stderr, and return its rows. An error of the part becomes a row."""
+    """Run a part, report its result on stderr, and return its rows. If it raises an error, that becomes a row."""
     begin = time.monotonic()
     found: list[Row] = []
     try:
@@ -169,7 +168,7 @@ def _line(error: Exception) -> str:
 
 
 def _measurement(mark: Mark, options: Options, folder: Path, seconds: float, elapsed: float) -> Callable[[], list[Row]]:
-    """Return the function that measures a network: alone by batch size, then in search with the fastest batch."""
+    """Return a function that measures a network: alone by batch size, then in a search with the fastest batch."""
 
     def measure() -> list[Row]:
         if elapsed > LIMIT:
@@ -222,7 +221,7 @@ def _verdict(mark: Mark, rate: float, share: float) -> str:
 
 @contextlib.contextmanager
 def _batches_of(evaluator: Any, rows: int) -> Iterator[None]:
-    """Within the block, give new searches batches of `rows` rows."""
+    """Set the batch size of new searches to `rows` inside the block."""
     before, evaluator.batch_size = evaluator.batch_size, rows
     try:
         yield
@@ -240,13 +239,13 @@ GAINS = {"conv2": 0.3}  # of the sums that blocks add to the trunk
 
 
 class _Weights:
-    """Random weights that keep activations near 1."""
+    """Random weights with which activations stay near 1."""
 
     def __init__(self) -> None:
         self._rng = np.random.default_rng(SEED)
 
     def records(self, kind: type, layout: str, kernel: int, **sizes: int) -> dict[str, Any]:
-        """Return the records of a layout, whose convolutions have a kernel, by field."""
+        """Return the records of a layout by field. Its convolutions have the size `kernel`."""
         return {
             name: self.record(record, name, kernel, *(factor * sizes[letter] for factor, letter in letters))
             for name, record, letters in katago.entries(kind, layout)
@@ -269,7 +268,7 @@ class _Weights:
 
 
 def make_go_network(blocks: int, channels: int) -> katago.KataGoNetwork:
-    """Return a network with random weights. The same shape gives the same weights."""
+    """Return a network with random weights. Equal shapes get equal weights."""
     w, head = _Weights(), HEAD_CHANNELS
     sizes = {"c": channels, "m": channels}
     trunk = katago.Trunk(
@@ -292,7 +291,7 @@ def make_go_network(blocks: int, channels: int) -> katago.KataGoNetwork:
 
 
 def write_go_network(path: Path, size: int, blocks: int, channels: int) -> Path:
-    """Write a network with random weights as an ONNX file for boards of `size`, and return its path."""
+    """Write a Go network with random weights as an ONNX file for boards of `size`. Return its path."""
     network = make_go_network(blocks, channels)
     info = describe(network, size, path.name, "0" * 64)
     write_atomically(path, export_onnx(network, size, info.to_props()).SerializeToString(deterministic=True))

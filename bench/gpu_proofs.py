@@ -1,4 +1,4 @@
-"""The checks of `bench gpu`: a GPU computes what the processor computes, and faults are handled."""
+"""The checks of `bench gpu`: the GPU computes the same as the processor, and faults are handled."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ BAD_ADDRESS, BATCH_SECONDS = 64, 60
 
 
 class NotInstalledError(EvaluatorError):
-    """A part cannot run here."""
+    """A check cannot run here, because software is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A check of the benchmark."""
+    """A check of `bench gpu`."""
 
     part: str
     what: str
@@ -98,12 +98,12 @@ def list_proofs(device: Device, stress: float) -> list[Proof]:
 
 
 def _leave_out(kind: str) -> list[dict[str, Any]]:
-    """Raise NotInstalledError: this part checks yomi's own use of CUDA, which other devices do not need."""
+    """Raise NotInstalledError for a check of yomi's own use of CUDA, which devices of this kind do not need."""
     raise NotInstalledError(f"yomi calls CUDA itself for devices cuda and tensorrt only, not for {kind}")
 
 
 def prove_unpacking(number: int, bits: int, dtype: str) -> list[dict[str, Any]]:
-    """Compare native/cuda/unpack.cu with numpy, with each bit unpacked to one number and to a board of numbers.
+    """Compare native/cuda/unpack.cu with numpy. Each bit is unpacked to one number, and to a whole board of numbers.
 
     Raises:
         EvaluatorError: they differ.
@@ -119,7 +119,7 @@ def prove_unpacking(number: int, bits: int, dtype: str) -> list[dict[str, Any]]:
 
 
 def prove_contexts(number: int) -> list[dict[str, Any]]:
-    """Open and close a GPU in several threads at once, with a kernel in between.
+    """Open and close a GPU in several threads at the same time, and run a kernel in between.
 
     Raises:
         Exception: the first failure of a thread.
@@ -137,7 +137,7 @@ def prove_contexts(number: int) -> list[dict[str, Any]]:
 
 
 def prove_session(game: Game[Any, Any], device: Device, precision: str) -> list[dict[str, Any]]:
-    """Evaluate positions in batches of random sizes and compare the outputs with the processor's.
+    """Evaluate positions in batches of random sizes, and compare the outputs with the processor's.
 
     Raises:
         NotInstalledError: the software of this kind of session is missing.
@@ -169,7 +169,7 @@ def prove_session(game: Game[Any, Any], device: Device, precision: str) -> list[
 
 
 def prove_stopping(device: Device, seconds: float) -> list[dict[str, Any]]:
-    """Make one of two workers fail at random, again and again, and check every batch.
+    """Make one of two workers fail at random times, and check every batch.
 
     Raises:
         EvaluatorError: a batch is wrong, a worker was given up, or no worker was stopped in that time.
@@ -207,8 +207,9 @@ def prove_stopping(device: Device, seconds: float) -> list[dict[str, Any]]:
 
 
 def prove_fault(number: int) -> list[dict[str, Any]]:
-    """Run a kernel that reads an invalid address in a child process, which must give the GPU up in one line and
-    survive.
+    """Run a kernel that reads an invalid address, in a child process.
+
+    The process must survive, and report in one line that it does not use the GPU any more.
 
     Raises:
         EvaluatorError: it does not.
@@ -236,7 +237,7 @@ def reference(game: Game[Any, Any]) -> Batch:
 
 
 class _Differences:
-    """The differences between evaluated batches and a reference."""
+    """Collects the differences between evaluated batches and a reference."""
 
     def __init__(self, wanted: Batch) -> None:
         self._wanted = wanted
@@ -273,7 +274,7 @@ class _Differences:
 
 
 class _Stoppable(OnNetwork):
-    """An evaluator that fails once each time `order` is set."""
+    """An evaluator that fails once whenever `order` is set."""
 
     def __init__(self, inner: Any, order: threading.Event) -> None:
         super().__init__(inner)
@@ -294,7 +295,7 @@ def _make(game: Game[Any, Any], device: Device, precision: str) -> Any:
 
 
 def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:
-    """Return a job of some rows of a batch, with empty outputs."""
+    """Return a job with some rows of a batch, and empty outputs."""
     part = Batch(*(array[rows] if len(array) else array for array in batch))
     for output in (part.logits, part.values, part.ownership):
         output[...] = np.nan
@@ -302,7 +303,7 @@ def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:
 
 
 def _played(kind: Game[Any, Any], subject: BenchmarkPositions, draw: random.Random) -> Batch:
-    """Return positions a few random moves from a subject's positions, with a network's inputs as bits and as numbers.
+    """Return positions some random moves after a subject's positions, with a network's inputs as bits and as numbers.
 
     `node` contains each row's number; evaluators do not touch it.
     """
@@ -319,7 +320,7 @@ def _played(kind: Game[Any, Any], subject: BenchmarkPositions, draw: random.Rand
 
 
 def _unpacked(driver: CudaDriver, bits: int, repeat: int, dtype: str) -> tuple[Any, Any]:
-    """Return random bits unpacked by the kernel, and by numpy."""
+    """Return random bits, unpacked by the kernel and by numpy."""
     rows, width = 7, packed_bytes(bits)
     packed = np.random.default_rng(bits).integers(0, 256, (rows, width)).astype(np.uint8)
     found = np.full((rows, bits * repeat), 9, dtype)
@@ -332,7 +333,7 @@ def _unpacked(driver: CudaDriver, bits: int, repeat: int, dtype: str) -> tuple[A
 
 
 class FaultyKernel(Evaluator):
-    """An evaluator whose kernel reads an invalid address."""
+    """An evaluator whose kernel reads from an invalid address."""
 
     description = "a GPU with a faulty kernel"
     inputs = Inputs.NOTHING

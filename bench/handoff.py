@@ -1,4 +1,4 @@
-"""`bench handoff`: how well the search keeps a GPU busy, with a simulated GPU that costs no processor time."""
+"""`bench handoff`: measures how well the search keeps a GPU busy. The GPU is simulated, and needs no processor time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPINIONS = 4096  # different outputs of the simulated network; a power of two
 
 
 class SimulatedGpu:
-    """A device that computes one batch after another, each in the same time, however many rows it has."""
+    """A device that computes one batch after another. Each takes the same time, whatever its number of rows."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -37,7 +37,7 @@ class SimulatedGpu:
         self._free_at = 0.0
 
     def compute(self) -> None:
-        """Return when the device has computed a batch. Batches of other threads come first."""
+        """Wait until the device has computed a batch. Batches of other threads may come first."""
         with self._lock:
             self._free_at = max(self._free_at, time.perf_counter()) + self.seconds
             end = self._free_at
@@ -47,7 +47,7 @@ class SimulatedGpu:
 
 
 class SimulatedEvaluator(Evaluator):
-    """An evaluator on a SimulatedGpu. Equal positions get equal outputs, drawn at random."""
+    """An evaluator on a SimulatedGpu. Its outputs are random, but equal for equal positions."""
 
     inputs = Inputs.BITS
     description = "a simulated GPU"
@@ -71,7 +71,7 @@ class SimulatedEvaluator(Evaluator):
 def run(
     subjects: Sequence[BenchmarkPositions], rows: int, milliseconds: float, workers: int, in_flight: int, seconds: float
 ) -> list[dict[str, Any]]:
-    """Search each position for `seconds`; return a row for each, with the share of the device's possible speed."""
+    """Search each position for `seconds`. Return a row for each, with the share of the device's possible speed."""
     table = []
     limit = rows / (milliseconds / 1e3)
     for subject in subjects:

@@ -1,4 +1,4 @@
-"""`bench levels`: the Elo of the levels of strength, from games between neighbours, played in this process."""
+"""`bench levels`: measures the Elo of the levels of strength, by games between neighbouring levels in this process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LevelsError(LineError):
 
 
 def play(game: Game[Any, Any], black: Player[Any], white: Player[Any], rng: np.random.Generator) -> float:
-    """Play a game after moves drawn by `rng`, and return Black's score: 1, 0.5 or 0."""
+    """Play a game that begins with random moves drawn by `rng`. Return Black's score: 1, 0.5 or 0."""
     played = game.new_game(black.options)
     for _ in range(OPENING_MOVES):
         moves = [move for move in played.legal_moves() if move not in game.pass_moves]
@@ -54,11 +54,11 @@ def play(game: Game[Any, Any], black: Player[Any], white: Player[Any], rng: np.r
 
 
 def rate(pairings: Mapping[int, WinDrawLoss]) -> dict[int, Rating]:
-    """Return the ratings of the levels that pairings connect without a gap, the weakest at 0.
+    """Return the ratings of the levels that pairings connect without a gap. The weakest level has 0.
 
     Args:
-        pairings: by their upper level. Both sides have each color equally often, so the first player's advantage
-            cancels.
+        pairings: results by the upper level of the pairing. Both sides have each color equally often, so the first
+            player's advantage cancels.
     """
     top = next((level for level in range(2, COUNT + 2) if level not in pairings), COUNT + 1) - 1
     if top < 2:
@@ -76,7 +76,7 @@ def rate(pairings: Mapping[int, WinDrawLoss]) -> dict[int, Rating]:
 
 
 def play_pairing(game: Game[Any, Any], options: Options, level: int, games: int, seed: int) -> WinDrawLoss:
-    """Play games between a level and the one below it, in pairs of one opening with colors swapped."""
+    """Play games between a level and the level below it, in pairs with the same opening and exchanged colors."""
     counts = {1.0: 0, 0.5: 0, 0.0: 0}
     with contextlib.ExitStack() as stack:
         players: list[Player[Any]] = []
@@ -96,7 +96,7 @@ def play_pairing(game: Game[Any, Any], options: Options, level: int, games: int,
 def run(
     options: Options, game: Game[Any, Any], levels: Iterable[int], games: int, out: Path | None
 ) -> list[dict[str, Any]]:
-    """Measure each level against the level below it, and add the results to a table.
+    """Play games between each level and the level below it, and add the results to a table.
 
     Args:
         options: settings that the levels do not set: network, board size, rules.
@@ -142,7 +142,7 @@ def package_table() -> Path:
 
 
 def read_pairings(path: Path) -> dict[str, dict[int, WinDrawLoss]]:
-    """Return the pairings of a table by subject and upper level; empty if there is no table yet.
+    """Return the pairings in a table by subject and upper level; empty if there is no table yet.
 
     Raises:
         LevelsError: the file has another form.

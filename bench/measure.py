@@ -1,4 +1,4 @@
-"""Run an evaluator or a search for a while, and count."""
+"""Runs an evaluator or a search for some time, and counts its work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LARGEST_BATCH = 32
 def fill_row(
     batch: Batch, row: int, subject: BenchmarkPositions, game: SearchableGame, symmetry: int, inputs: Inputs
 ) -> None:
-    """Write a game's position into a row of a batch as the search would: its moves and the evaluator's inputs."""
+    """Write a position into a row of a batch like the search: its moves, and the inputs that the evaluator reads."""
     positions, scratch = subject.spec.positions(1), np.zeros(1, subject.spec.scratch_dtype)[0]
     positions[0] = position = subject.spec.with_flags(game.position)
     part = slice(row, row + 1)
@@ -97,7 +97,8 @@ def evaluator_rate(
     seconds: float,
     in_flight: int = 1,
 ) -> float:
-    """Return positions/s of the evaluator alone, if each thread keeps `in_flight` full batches of `game` in evaluation.
+    """Return positions/s of the evaluator alone, while each thread keeps `in_flight` full batches of `game` in
+    evaluation.
 
     Raises:
         Exception: the evaluator's failure.
@@ -134,7 +135,7 @@ def evaluator_rate(
 def make_job(
     evaluator: Evaluator, subject: BenchmarkPositions, game: SearchableGame, rows: int, done: SimpleQueue[Job]
 ) -> Job:
-    """Return a full batch of a game's position. If the evaluator reads planes, each row has another symmetry."""
+    """Return a job with a full batch of a game's position. Planes of different rows have different symmetries."""
     inputs = evaluator.inputs
     batch = make_batch(subject.spec, rows, inputs)
     for row in range(rows):
@@ -155,7 +156,7 @@ def _next(done: SimpleQueue[Job]) -> Job:
 
 
 def batch_sizes(queue: EvaluationQueue, settings: SearchSettings) -> list[int]:
-    """Return the batch sizes to try: the search's own, and the powers of two up to it or to LARGEST_BATCH."""
+    """Return the batch sizes to try: the size in a search, and the powers of two up to it or to LARGEST_BATCH."""
     own = max(settings.rows_per_leaf, queue.evaluator.batch_size)
     largest = max(own, LARGEST_BATCH)
     return sorted({own, *(1 << exponent for exponent in range(largest.bit_length()))})
@@ -164,7 +165,7 @@ def batch_sizes(queue: EvaluationQueue, settings: SearchSettings) -> list[int]:
 def best_batch(
     queue: EvaluationQueue, subject: BenchmarkPositions, settings: SearchSettings, seconds: float
 ) -> dict[int, float]:
-    """Return positions/s by batch size at the start of a game, with as many batches in flight as in the search."""
+    """Return positions/s by batch size, for the start of a game and as many batches in flight as in a search."""
     workers, in_flight = settings.workers, settings.batches_in_flight
     return {
         rows: evaluator_rate(queue, subject, subject.games[0], rows, workers, seconds, in_flight)

@@ -1,4 +1,4 @@
-"""`bench nps`: nodes per second of the search, of a tree's evaluator alone, and of other engines by their own counts.
+"""`bench nps`: nodes per second of the search, of its evaluator alone, and of other engines by their own counts.
 
 GTP engines report visits by `kata-analyze` or `lz-analyze` (one per descent of the tree). USI engines report nodes by
 `go infinite`; each engine defines its own. All get the same positions and the same time.
@@ -67,13 +67,14 @@ Measured = tuple[Any, dict[str, float]]  # a position and its rates
 def run(
     options: Options, seconds: float, game: Game[Any, Any], against: Sequence[str] = ()
 ) -> tuple[list[dict[str, Any]], list[Rival]]:
-    """Search each position of a game for `seconds`; measure a tree's evaluator alone before and after for half of that.
+    """Search each position of a game for `seconds`. Before and after, measure a tree's evaluator alone for half that
+    time.
 
     Other engines then search the same position for the same time, one after another.
 
     Args:
-        options: of yomi.
-        seconds: for each position and engine.
+        options: options of yomi.
+        seconds: time for each position and engine.
         game: its descriptor.
         against: other engines, as players of `yomi match`.
 
@@ -106,7 +107,7 @@ def run(
 
 
 def _tree(options: Options, seconds: float, game: Game[Any, Any]) -> Generator[Measured, None, None]:
-    """Yield the positions and their rates in a tree search, and the rates of the evaluator alone."""
+    """Yield the positions with the rates of a tree search, and of its evaluator alone."""
     with game.benchmark_setup(options) as (subject, queue, settings):
         games = subject.games
         search = Search(subject.spec, queue, settings)
@@ -124,7 +125,7 @@ def _tree(options: Options, seconds: float, game: Game[Any, Any]) -> Generator[M
 
 
 def _alpha_beta(options: Options, seconds: float, game: Game[Any, Any]) -> Generator[Measured, None, None]:
-    """Yield the positions and the nodes per second. All three counts (evaluations, playouts, moves) are the nodes."""
+    """Yield the positions with their nodes per second, which stand for evaluations, playouts and moves."""
     with contextlib.closing(game.make_player(options)) as player:
         search = player.search
         games = game.benchmark_positions(options).games
@@ -134,7 +135,7 @@ def _alpha_beta(options: Options, seconds: float, game: Game[Any, Any]) -> Gener
 
 
 def rates_by_engine(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> dict[str, list[float | None]]:
-    """Return the rates of all positions by column, such as `yomi (evaluated)`. A rate that was not reported is None."""
+    """Return the rates in all positions by column, such as `yomi (evaluated)`. An unreported rate is None."""
     columns = {f"yomi ({kind})": key for kind, key in COUNTS.items()} | {
         column(rival): column(rival) for rival in rivals
     }
@@ -143,7 +144,7 @@ def rates_by_engine(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) 
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> None:
-    """Write a line for each position and engine: position, engine (what it counts), nodes per second.
+    """Write a line for each position and engine: position, engine (kind of count), nodes per second.
 
     Raises:
         OSError: the file cannot be written.
@@ -197,7 +198,7 @@ class UsiRival:
 
 
 def _rate(lines: Iterable[tuple[float, str]], count_of: Callable[[str], int | None]) -> float | None:
-    """Return the count per second of the last analysis line that has a count; None if it is 0."""
+    """Return the count per second of the last line that contains a count; None if there is none or it is 0."""
     last = (0.0, 0)
     for seconds, line in lines:
         if (count := count_of(line)) is not None:
@@ -206,7 +207,7 @@ def _rate(lines: Iterable[tuple[float, str]], count_of: Callable[[str], int | No
 
 
 def visits_of(line: str) -> int | None:
-    """Return the root's visits in an analysis line: from rootInfo, or the sum over the moves."""
+    """Return the visits of the root in an analysis line, from rootInfo or as the sum over the moves."""
     if not line.startswith("info "):
         return None
     root = re.search(r"rootInfo .*?\bvisits ([0-9]+)", line)
@@ -275,7 +276,7 @@ def measure(rival: Rival, game: Any, seconds: float) -> float | None:
 
 
 def ratio_rows(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> list[dict[str, Any]]:
-    """Return the ratios of yomi's mean, median, minimum and maximum to each rival's.
+    """Return rows with the ratio of yomi's nodes per second to each rival's: of mean, median, minimum and maximum.
 
     If the rival's kind of count is known, only that kind is compared, otherwise all three. Positions without a report
     from the rival do not count.
@@ -296,7 +297,7 @@ def ratio_rows(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> li
 
 
 def percent(ratio: float) -> str:
-    """Return a ratio as a percentage and a factor: 23.94% (1/4.2), 310.00% (3.1)."""
+    """Return a ratio as percentage and factor, such as 23.94% (1/4.2) or 310.00% (3.1)."""
     if ratio <= 0.0:
         return "0%"
     inverse = 1.0 / ratio

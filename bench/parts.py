@@ -1,4 +1,4 @@
-"""The parts of a search alone: `bench evaluator`, its `precision` against fp32, `bench nets`, and `bench tree`."""
+"""Measures parts of a search alone: `bench evaluator`, `bench precision` (against fp32), `bench nets`, `bench tree`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REPEATS = 3
 
 
 def evaluator(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str, Any]]:
-    """Measure every batch size with one thread, and with the search's number of workers."""
+    """Measure every batch size with one thread, and with the number of workers of a search."""
     with game.benchmark_setup(options) as (subject, queue, settings):
         position, workers, in_flight = subject.games[-1], settings.workers, settings.batches_in_flight
         return [
@@ -50,7 +50,7 @@ def evaluator(options: Options, seconds: float, game: Game[Any, Any]) -> list[di
 
 
 def precision(options: Options, game: Game[Any, Any], positions: int) -> list[dict[str, Any]]:
-    """Compare the options' precision with fp32; auto is the fastest one.
+    """Compare the options' precision with fp32. `auto` is the fastest precision.
 
     Raises:
         NetworkError: the network cannot be used.
@@ -75,12 +75,12 @@ def precision(options: Options, game: Game[Any, Any], positions: int) -> list[di
 
 
 def nets(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict[str, Any]]:
-    """Measure networks for shogi with random weights, `seconds` for each figure, by yomi's kernels and by onnxruntime.
+    """Measure shogi networks with random weights, computed by yomi's kernels and by onnxruntime.
 
     Args:
         sizes: blocks and channels of each network, which reads dlshogi's 57 extra channels.
         threads: number of threads that evaluate.
-        seconds: for each figure.
+        seconds: time for each figure.
     """
     from yomi.engine.shogi.networks import Dlshogi
     from yomi.engine.shogi.players.setup import shogi_subject
@@ -109,7 +109,7 @@ def nets(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dic
 
 
 def tree(subjects: Sequence[BenchmarkPositions], playouts: int, worker_counts: Sequence[int]) -> list[dict[str, Any]]:
-    """Grow trees of `playouts` nodes. Times are the best of three, the memory is that of the last tree."""
+    """Grow trees of `playouts` nodes. Times are the best of three; the memory is that of the last tree."""
     rows = []
     for subject in subjects:
         for inputs in (Inputs.NOTHING, Inputs.NUMBERS, Inputs.BITS):
@@ -134,7 +134,7 @@ def tree(subjects: Sequence[BenchmarkPositions], playouts: int, worker_counts: S
 
 
 def bytes_per_node(tree: arrays.Tree) -> float:
-    """Return the bytes in use for each node: node, edges and statistics."""
+    """Return the bytes that a tree uses for each node: node, edges and statistics."""
     counters = tree.counters[0]
     used = (
         counters.node_top * arrays.NODE_BYTES

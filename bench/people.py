@@ -1,4 +1,4 @@
-"""`bench people`: how well the model of people's choices predicts the moves of game records.
+"""`bench people`: measures how well the model of people's choices predicts the moves in game records.
 
 The model (`yomi.engine.players.people`) is fitted to every second record by maximum likelihood, and tested on the
 others. It is a conditional logit in two weights, so the likelihood is concave and Newton's method finds its maximum.
@@ -37,7 +37,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A position in which a player chose a move."""
+    """A position in which a person chose a move."""
 
     features: Array  # [moves, 2]
     chosen: int  # index of the move
@@ -46,7 +46,7 @@ class Choice:
 def run(
     options: Options, game: Game[Any, Any], groups: Sequence[Path], visits: int, step: int, without: str, limit: int
 ) -> list[dict[str, Any]]:
-    """Fit the model to each group of records; return a row for each group.
+    """Fit the model to each group of records. Return a row for each group.
 
     Args:
         options: settings of the search that the levels do not set.
@@ -107,7 +107,7 @@ def _halves(
 
 
 def choice_in(player: Player[Any], game: Any, move: int, visits: int) -> Choice | None:
-    """Search a position, and return the choice of `move` in it; None if the search leaves the move out."""
+    """Search a position. Return the choice of `move` in it, or None if the search omits the move."""
     search = player.search
     search.set_position(game, keep_tree=False)
     report = search.run(Limits(visits=visits))
@@ -123,7 +123,7 @@ def probabilities(choice: Choice, weights: Array) -> Array:
 
 
 def fit(choices: Sequence[Choice]) -> Array:
-    """Return the weights of the greatest likelihood."""
+    """Return the weights with the greatest likelihood."""
     weights = POLICY.copy()
     for _ in range(STEPS):
         gradient, curvature = np.zeros(2), 1e-6 * np.eye(2)

@@ -52,7 +52,7 @@ def compile_twin(directory: str) -> ctypes.CDLL | None:
 
 
 def run(seconds: float, sizes: Sequence[int]) -> list[dict[str, Any]]:
-    """Measure every rollout on an empty board of each size, about `seconds` for each figure.
+    """Measure each kind of rollout on an empty board of each size, for about `seconds` each.
 
     Returns:
         One row for each size and rollout: `board`, `rollout`, `median`, `minimum`, `maximum` (rollouts/s on one
@@ -119,7 +119,7 @@ def _measure(contestants: dict[str, Play], size: int, seconds: float) -> list[di
 
 
 def _rollouts_in(play: Play, seconds: float) -> int:
-    """Return the number of rollouts that take about `seconds` (at least 1); compiles the kernel."""
+    """Return the number of rollouts (at least 1) that take about `seconds`. Compiles the kernel."""
     play(1)
     start = time.perf_counter()
     play(20)

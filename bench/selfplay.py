@@ -1,7 +1,7 @@
-"""`bench selfplay`: evaluations per second of self-play by number of concurrent games, compared with the evaluator
-alone.
+"""`bench selfplay`: evaluations per second of self-play, compared with the evaluator alone.
 
-The evaluations of unfinished games count. Games/s and rows/s need a time in which many games end.
+The number of concurrent games varies. The evaluations of unfinished games count. Games/s and rows/s need a time in
+which many games end.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ GAMES = (8, 16, 32, 64)
 
 
 def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str, Any]]:
-    """Measure self-play with each number of concurrent games in GAMES, and the evaluator alone before and after it.
+    """Measure self-play with each number of concurrent games in GAMES. Measure the evaluator alone before and after.
 
     There is one process for each worker of the search. All measurements together take `seconds`: a tenth for the
-    evaluator, the rest in equal parts. Each figure is printed at once. Visits and the share of full searches are
-    the defaults of `yomi learn`.
+    evaluator, the rest in equal parts. Each figure is printed at once. Visits and the share of full searches are the
+    defaults of `yomi learn`.
 
     Raises:
         CliError: the processes have not played in this time.
@@ -68,9 +68,9 @@ def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str
 def _play(
     game: Game[Any, Any], options: Options, games: int, workers: int, end: float, left: int
 ) -> dict[str, float] | None:
-    """Return counts per second while all processes play, for a part of the time until `end`.
+    """Return counts per second while all processes play, for this measurement's part of the time until `end`.
 
-    `left` is the number of such measurements, with this one. None: no process has delivered anything until `end`.
+    `left` is the number of measurements left, including this one. None: no process has delivered anything until `end`.
     """
     settings = make_settings(LearnSettings, {"games": games})
     processes = process_workers(workers, game, settings, 1, _fail)

@@ -1,4 +1,4 @@
-"""`bench signature`: one number that changes whenever the search's decisions change.
+"""`bench signature`: a number that changes whenever the search's decisions change.
 
 A change that is not meant to alter the search must not alter it.
 """
@@ -27,7 +27,7 @@ MATE_DEPTH = 3
 
 
 def run(playouts: int = 2000) -> list[dict[str, Any]]:
-    """Return one row for each game (Go: board size) and part of the search, and the signature of all.
+    """Return one row for each game (Go: board size) and part of the search, and the signature of all parts.
 
     The number is a hash of the visits of every root move. One worker searches fixed positions of both games, with a
     fixed seed and evaluators without a network, also with a tree instead of a graph (Go) and with the solver (shogi).

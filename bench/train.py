@@ -1,7 +1,7 @@
-"""`bench train`: training steps per second with data that are read, unpacked and transformed, against the network
-alone.
+"""`bench train`: training steps per second with data, compared with the network alone.
 
-Both take turns, so that other load affects both. A ratio near 1 means that training never waits for data.
+With data means that they are read, unpacked and transformed. Both take turns, so that other load affects both. A ratio
+near 1 means that training never waits for data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WARM_STEPS = 3
 
 
 def run(path: Path, seconds: float) -> list[dict[str, Any]]:
-    """Measure the training of a configuration, `seconds` each. Nothing of it is saved.
+    """Measure the training of a configuration with and without data, `seconds` each. Nothing of it is saved.
 
     Raises:
         NetworkError: the configuration or its data cannot be used.

@@ -1,4 +1,4 @@
-"""Read arrays of numbers and text from .npy and .npz files."""
+"""Reads arrays of numbers and text from .npy and .npz files."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ class Header:
 
 
 def read_header(stream: BinaryIO, size: int) -> Header:
-    """Read the header of a .npy file. `stream` is at its beginning, and `size` is the number of bytes of the whole
-    file.
+    """Read the header of a .npy file. `stream` is at the beginning of the file, whose size is `size` bytes.
 
     Raises:
         NetworkError: another kind of header, or an array that does not fill the file. The message has no path.

@@ -6,4 +6,4 @@ from yomi.errors import LineError
 
 
 class NetworkError(LineError, ValueError):
-    """A network file cannot be used: it is broken, truncated, unknown, or made for another game or board."""
+    """A network's file cannot be used: it is broken, truncated, unknown, or made for another game or board."""

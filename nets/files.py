@@ -1,4 +1,4 @@
-"""Network files and derived files: write them atomically, identify them by content, and find the cache folder."""
+"""Files of networks and derived files: writes them atomically, identifies them by content, finds the cache folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DESCRIPTORS = ("/dev/std", "/dev/fd/", "/proc/")
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the file's name to an OSError that leaves the block."""
+    """Add the file's name to an OSError that is raised in the block."""
     try:
         yield
     except OSError as error:
@@ -88,13 +88,13 @@ def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
 
 
 def expect_regular(path: Path) -> None:
-    """Raise OSError for a file that leads elsewhere: a part of a run may come from anyone."""
+    """Raise OSError if a file is a link or a device. Parts of runs may come from other people."""
     if not stat.S_ISREG(path.lstat().st_mode):
         raise OSError(errno.EINVAL, "a link, folder or device found, expected a regular file", str(path))
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file with `atomic_writer`. Errors of reading name the source.
+    """Copy a file with `atomic_writer`. Errors of reading contain the source's name.
 
     Raises:
         OSError: it cannot be read or written, or is a symbolic link or a device.
@@ -105,10 +105,10 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def append_whole(file: FileIO, data: bytes, *, sync: bool = False) -> None:
-    """Append data to a file that is open without a buffer, and flush it to the disk if `sync` is set.
+    """Append all of some data, or nothing, to a file that is open without a buffer. With `sync` flush it to the disk.
 
     Raises:
-        OSError: the file cannot be written. Nothing of the data stays: a part would spoil what follows.
+        OSError: the file cannot be written. A part that was written has been removed, so that later data stay readable.
     """
     end = file.seek(0, os.SEEK_END)
     try:
@@ -122,7 +122,7 @@ def append_whole(file: FileIO, data: bytes, *, sync: bool = False) -> None:
 
 
 def append_lines(path: Path, text: str) -> None:
-    """Append lines to a file of text with `append_whole`. An incomplete last line is removed first.
+    """Append lines to a text file with `append_whole`. An incomplete last line is removed first.
 
     Raises:
         OSError: the file cannot be written; the error names the file.
@@ -143,7 +143,7 @@ def complete_length(file: FileIO) -> int:
 
 
 def append_object(file: FileIO, value: Mapping[str, object], *, sync: bool = False) -> None:
-    """Append an object to a file that is open as "a+b" without a buffer, and flush it to the disk if `sync` is set.
+    """Append an object to a file that is open as "a+b" without a buffer. With `sync` flush it to the disk.
 
     An incomplete last line, which a killed process may leave, is removed first.
 
@@ -158,12 +158,13 @@ def append_object(file: FileIO, value: Mapping[str, object], *, sync: bool = Fal
 
 
 def complete_lines(content: bytes) -> list[bytes]:
-    """Return the lines of a file, without their ends, and without an incomplete last line."""
+    """Return the complete lines of a file without their ends. An incomplete last line is dropped."""
     return content.split(b"\n")[:-1]
 
 
 def check_folder(folder: Path) -> None:
-    """Check before a long computation that files can be written to a folder, which need not exist. Nothing is left.
+    """Check before a long computation that files can be written to a folder. The folder need not exist. Nothing is
+    left.
 
     Raises:
         OSError: they cannot; the error names the folder.
@@ -174,7 +175,7 @@ def check_folder(folder: Path) -> None:
 
 
 def check_file(path: Path, *, may_lack_folder: bool = False) -> None:
-    """Check before a long computation that a file can be written. Its folder must exist by default. Nothing is left.
+    """Check before a long computation that a file can be written. By default its folder must exist. Nothing is left.
 
     Raises:
         OSError: it cannot; the error names it, or its folder.
@@ -195,7 +196,7 @@ def _try_file(folder: Path) -> None:
 
 @contextlib.contextmanager
 def draft_folder(path: Path) -> Iterator[Path]:
-    """Yield a new folder that gets the name `path` when the `with` block ends without an error.
+    """Yield a new folder for a draft. It is renamed to `path` when the `with` block ends without an error.
 
     Raises:
         OSError: it cannot be written; nothing of it remains.
@@ -279,10 +280,10 @@ def source_digest(path: Path) -> str:
 
 
 def known_digest(path: Path) -> str:
-    """Return `source_digest`, cached while the file's size and modification time stay the same.
+    """Return `source_digest`, from the cache while size and modification time of the file stay the same.
 
     Raises:
-        NetworkError: as `source_digest`.
+        NetworkError: see `source_digest`.
     """
     try:
         seen = path.stat()
@@ -310,7 +311,7 @@ def _beside(path: Path, name: str) -> Path:
 
 
 def default_cache_dir() -> Path:
-    """Return the absolute YOMI_CACHE_DIR, otherwise XDG_CACHE_HOME/yomi, otherwise ~/.cache/yomi."""
+    """Return the absolute path of YOMI_CACHE_DIR, otherwise XDG_CACHE_HOME/yomi, otherwise ~/.cache/yomi."""
     if own := os.environ.get("YOMI_CACHE_DIR"):
         return _absolute(own)
     if xdg := os.environ.get("XDG_CACHE_HOME"):
@@ -329,7 +330,7 @@ def _absolute(folder: str) -> Path:
 
 
 def temporary_cache_dir() -> Path:
-    """Return a private temporary folder, the same at each call unless another user has taken its name."""
+    """Return a private temporary folder. It is the same at each call, unless another user has taken its name."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"yomi-{user}"
     try:

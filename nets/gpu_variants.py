@@ -1,4 +1,4 @@
-"""Variants of ONNX files for GPUs: half precision, packed inputs of bits that the graph unpacks, fused operators."""
+"""Variants of ONNX files for GPUs: half precision, inputs of packed bits that the graph unpacks, fused operators."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEEP_FLOAT = (
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The changes to an ONNX file."""
+    """The changes that make a variant of an ONNX file."""
 
     # Compute in float16. Inputs and narrow outputs stay float32; wide outputs (policy, ownership) become float16.
     half: bool = False
@@ -63,7 +63,7 @@ class Variant:
 
 
 def variant_file(path: Path, variant: Variant, cache_dir: Path | None = None) -> Path:
-    """Return the file of a variant of `path` with all weights, created on first use and cached.
+    """Return the file of a variant of `path` with all weights. It is created on first use and cached.
 
     Raises:
         NetworkError: the file cannot be read, has no such inputs, or the cache cannot be written.
@@ -85,7 +85,7 @@ def variant_file(path: Path, variant: Variant, cache_dir: Path | None = None) ->
 
 
 def make_variant(path: Path, variant: Variant) -> bytes:
-    """Return the content of a variant of an ONNX file.
+    """Return a variant of an ONNX file as the content of a file.
 
     Raises:
         NetworkError: it cannot be read, or has no such inputs.
@@ -114,7 +114,7 @@ def make_variant(path: Path, variant: Variant) -> bytes:
 
 
 def _compute_outputs(graph: onnx.GraphProto) -> None:
-    """End every output with a computation: recorded commands leave out the copy of an output that is a reshape."""
+    """End every output with a computation: recorded commands would omit the copy of an output that is a reshape."""
     for name in [output.name for output in graph.output]:
         if not any(name in node.output and node.op_type in VIEWS for node in graph.node):
             continue
@@ -188,7 +188,7 @@ def _is_wide_output(model: onnx.ModelProto, tensor: onnx.ValueInfoProto) -> bool
 
 
 def _between_kept(graph: onnx.GraphProto) -> list[str]:
-    """Return the names of nodes between operators of KEEP_FLOAT, such as the epsilon of a norm's mean square."""
+    """Return the names of nodes between two operators of KEEP_FLOAT. They stay in float32, too."""
     kept = {output for node in graph.node if node.op_type in KEEP_FLOAT for output in node.output}
     readers: dict[str, list[str]] = {}
     for node in graph.node:
@@ -203,7 +203,7 @@ def _between_kept(graph: onnx.GraphProto) -> list[str]:
 
 
 def _join_casts(graph: onnx.GraphProto, between: list[str]) -> None:
-    """Pass the results of float32 operators on directly, instead of through float16 and back."""
+    """Pass results from one float32 operator to the next directly, instead of through float16 and back."""
     makers = {output: node for node in graph.node for output in node.output}
     exact: dict[str, str] = {}
     for node in graph.node:
@@ -220,7 +220,7 @@ def _join_casts(graph: onnx.GraphProto, between: list[str]) -> None:
 
 
 def _drop_unused(graph: onnx.GraphProto, operator: str = "") -> None:
-    """Remove nodes whose outputs nobody reads: all nodes, or the nodes of an operator."""
+    """Remove nodes with outputs that nobody reads: all such nodes, or only the nodes of an operator."""
     while True:
         used = {name for node in graph.node for name in node.input} | {output.name for output in graph.output}
         unused = [n for n in graph.node if operator in ("", n.op_type) and not used.intersection(n.output)]
@@ -231,7 +231,7 @@ def _drop_unused(graph: onnx.GraphProto, operator: str = "") -> None:
 
 
 def _unpack_input(path: Path, graph: onnx.GraphProto, name: str, *, is_constant: bool) -> None:
-    """Replace an input [B, C, N, N] by its bits. A table gives the eight numbers of each byte."""
+    """Replace an input [B, C, N, N] by its bits. A table contains the eight numbers of each byte."""
     found = next((value for value in graph.input if value.name == name), None)
     if found is None:
         names = ", ".join(str(value.name) for value in graph.input)  # protobuf gives broken UTF-8 as bytes
@@ -304,7 +304,7 @@ CHANNELS = 2  # axis of [batch, points, channels]
 
 
 class _Graph:
-    """A graph's nodes by output. Looking for a node skips casts."""
+    """The nodes of a graph by output. Lookups skip casts."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
         self.graph = graph
@@ -313,12 +313,12 @@ class _Graph:
         self._constants = {tensor.name: tensor for tensor in graph.initializer}
 
     def node(self, name: str, operator: str) -> onnx.NodeProto | None:
-        """Return the node that makes a tensor if it has this operator."""
+        """Return the node that computes a tensor, if it has this operator, otherwise None."""
         maker = self._makers.get(self.source(name))
         return maker if maker is not None and maker.op_type == operator else None
 
     def source(self, name: str) -> str:
-        """Return the tensor of which `name` is a cast."""
+        """Return the tensor from which `name` is cast."""
         while (maker := self._makers.get(name)) is not None and maker.op_type == "Cast":
             name = maker.input[0]
         return name
@@ -328,12 +328,12 @@ class _Graph:
         return None if tensor is None else numpy_helper.to_array(tensor)
 
     def matrix(self, name: str) -> npt.NDArray[Any] | None:
-        """Return the constant that the first reader of a tensor multiplies it with, one row for each channel."""
+        """Return the constant by which the first reader of a tensor multiplies it, one row for each channel."""
         reader = self._readers.get(name)
         return None if reader is None or reader.op_type not in ("MatMul", "Mul") else self.constant(reader.input[1])
 
     def viewed(self, name: str, perm: list[int]) -> tuple[str, list[int]] | None:
-        """Return the tensor and the shape if `name` is Transpose(Reshape(tensor, shape), perm)."""
+        """Return (tensor, shape) if `name` is Transpose(Reshape(tensor, shape), perm), otherwise None."""
         turned = self.node(name, "Transpose")
         if turned is None or _attribute(turned, "perm") != perm:
             return None
@@ -343,7 +343,7 @@ class _Graph:
 
 
 def _fuse(model: onnx.ModelProto) -> None:
-    """Replace attention and root-mean-square norms by single operators."""
+    """Replace attention and root-mean-square norms by onnxruntime's single operators."""
     graph = model.graph
     _replace(graph, "Reshape", _attention)
     _replace(graph, "Add", _rotation)
@@ -363,7 +363,7 @@ def _replace(
 
 
 def _attention(parts: _Graph, node: onnx.NodeProto) -> onnx.NodeProto | None:
-    """Return the attention that ends in `node`: weights of pairs of points, times values, by head."""
+    """Return one operator for the attention that ends in `node`: weights of pairs of points, times values, by head."""
     joined = parts.node(node.input[0], "Transpose")
     mixed = None if joined is None or _attribute(joined, "perm") != BY_HEAD else parts.node(joined.input[0], "MatMul")
     weights = None if mixed is None else parts.node(mixed.input[0], "Softmax")
@@ -387,9 +387,10 @@ def _attention(parts: _Graph, node: onnx.NodeProto) -> onnx.NodeProto | None:
 
 
 def _rotation(parts: _Graph, node: onnx.NodeProto) -> onnx.NodeProto | None:
-    """Return the rotation of pairs of channels that ends in `node`: x * cosine + quarter turn of x * sine.
+    """Return one operator for the rotation of channel pairs that ends in `node`: x * cosine + quarter turn of x * sine.
 
-    x is a product of weights, and its quarter turn one of the same weights with the columns (a, b) as (-b, a).
+    x is a product with weights. Its quarter turn is a product with the same weights in which columns (a, b) are (-b,
+    a).
     """
     found = []
     for name in node.input:
@@ -428,7 +429,7 @@ def quarter_turn(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _norm(parts: _Graph, node: onnx.NodeProto) -> onnx.NodeProto | None:
-    """Return the norm that ends in `node`: points times 1 / sqrt(mean(points ** 2) + epsilon)."""
+    """Return one operator for the norm that ends in `node`: points times 1 / sqrt(mean(points ** 2) + epsilon)."""
     points, divisor = node.input
     reciprocal = parts.node(divisor, "Reciprocal")
     root = None if reciprocal is None else parts.node(reciprocal.input[0], "Sqrt")

@@ -1,4 +1,4 @@
-"""A small builder of ONNX graphs: nodes and constants are appended in order and get names automatically."""
+"""A small builder of ONNX graphs. Nodes and constants are appended in their order, and get names automatically."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IR_VERSION = 8
 
 
 class GraphBuilder:
-    """Collects the nodes of one ONNX graph. Tensors are identified by name."""
+    """Collects the nodes of one ONNX graph. Tensors are identified by their names."""
 
     def __init__(self) -> None:
         self._nodes: list[onnx.NodeProto] = []
@@ -27,7 +27,7 @@ class GraphBuilder:
         self._count = 0
 
     def input(self, name: str, shape: Sequence[int | str], kind: int = TensorProto.FLOAT) -> str:
-        """Declare an input of an ONNX element type, by default float32."""
+        """Declare an input with an ONNX element type, by default float32. Return its name."""
         self._inputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
         return name
 
@@ -42,17 +42,17 @@ class GraphBuilder:
         return name
 
     def shape(self, *sizes: int) -> str:
-        """Store a shape for Reshape and similar operators; 0 copies a dimension, -1 is inferred."""
+        """Store a shape for Reshape and similar operators: 0 copies a dimension, -1 is inferred."""
         return self.constant(sizes, np.int64)
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Append a node with one output and return that output's name."""
+        """Append a node with one output. Return the output's name."""
         name = self._fresh(kind)
         self._nodes.append(helper.make_node(kind, list(inputs), [name], name=name, **attributes))
         return name
 
     def annotate(self, tensor: str, shape: Sequence[int | str]) -> str:
-        """Declare the shape of a tensor if shape inference cannot find it, and return the tensor."""
+        """Declare the shape of a tensor, for cases that shape inference cannot find. Return the tensor."""
         self._shapes.append(helper.make_tensor_value_info(tensor, TensorProto.FLOAT, list(shape)))
         return tensor
 
@@ -63,7 +63,7 @@ class GraphBuilder:
         return names
 
     def model(self, name: str, metadata: dict[str, str]) -> onnx.ModelProto:
-        """Return the model of everything appended so far."""
+        """Return a model of all appended nodes."""
         graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, self._constants)
         graph.value_info.extend(self._shapes)
         model = helper.make_model(

@@ -1,4 +1,4 @@
-"""The packages of yomi's extras, and the command that installs them."""
+"""The packages in yomi's extras, and the command that installs them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXTRA_OF = {
 
 
 class MissingPackageError(LineError):
-    """A package that only some commands need is not installed. The message has the command that installs it."""
+    """A package that only some commands need is missing. The message contains the command that installs it."""
 
 
 def require_package(package: str, use: str) -> None:
@@ -53,16 +53,16 @@ def pip_command(*words: str) -> str:
 
 
 def extra_command(extra: str, *, remove: Sequence[str] = (), leave_out: Sequence[str] = ()) -> str:
-    """Return the command that removes clashing packages and installs an extra except the packages of `leave_out`."""
+    """Return the command that removes clashing packages, and installs an extra without the packages `leave_out`."""
     wanted = [each for each in _requirements(extra) if re.split(r"[\s\[<>=~;!]", each)[0] not in leave_out]
     command = pip_command("install", *wanted)
     return f"{pip_command('uninstall', '-y', *remove)} && {command}" if remove else command
 
 
 def missing_line(package: str, use: str, extra: str = "") -> str:
-    """Return one line for the user: which use needs which missing package, and the command that installs it.
+    """Return one line for the user: `use` needs a missing `package`, and a command installs it.
 
-    `extra` is the extra to install; by default EXTRA_OF's.
+    `extra` is the extra to install; the default is in EXTRA_OF.
     """
     command = extra_command(extra or EXTRA_OF[package])
     return tr("{use} needs {package}, which is not installed: {command}", use=use, package=package, command=command)

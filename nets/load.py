@@ -1,4 +1,4 @@
-"""Recognise a network file that a user names (`open_file`), and convert a Go network to ONNX (`prepare`)."""
+"""Recognises a network file that a user names (`open_file`), and converts a Go network to ONNX (`prepare`)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SHOGI_KINDS = {ShogiForm.DLSHOGI: NetworkKind.DLSHOGI, ShogiForm.ALPHAZERO: Net
 
 @dataclass(frozen=True, eq=False)
 class NetworkFile:
-    """A network file of a known kind."""
+    """A network's file, whose kind has been recognised."""
 
     path: Path
     kind: NetworkKind
@@ -65,7 +65,7 @@ class NetworkFile:
         return f"a network for {'Go' if self.game == 'go' else self.game}{features}"
 
     def describe(self) -> NetworkInfo:
-        """Return the metadata with name and digest of the source: this file, unless it was converted from another one.
+        """Return metadata with name and digest of the source: the file that was converted, otherwise this file.
 
         Raises:
             NetworkError: the file cannot be read, or is of a kind without metadata.
@@ -125,7 +125,7 @@ def game_of(path: str | Path) -> str:
 
 
 def prepare(file: NetworkFile, board_size: BoardSize, cache_dir: str | Path | None = None) -> tuple[Path, NetworkInfo]:
-    """Return an ONNX file of a Go network for boards of `board_size`, and its metadata.
+    """Return an ONNX file of a Go network for boards of `board_size`, with its metadata.
 
     A KataGo network is converted on first use and cached. ONNX files made by yomi are returned as they are.
 
@@ -159,7 +159,7 @@ def prepare(file: NetworkFile, board_size: BoardSize, cache_dir: str | Path | No
 
 
 def _recognise(path: Path, header: OnnxHeader) -> ShogiNetwork | None:
-    """Return the form of a shogi network in an ONNX file, or None. Errors name the file."""
+    """Return the form of a shogi network in an ONNX file, or None for other networks. Errors name the file."""
     try:
         return recognise(header)
     except NetworkError as error:
@@ -184,7 +184,7 @@ def _describe(start: bytes) -> str:
 
 
 def _cached(folder: Path, stem: str) -> Path | None:
-    """Return a whole file in the cache, or None. Its name ends with its own digest."""
+    """Return a complete file in the cache, or None. Its name ends with the digest of its content."""
     for entry in sorted(folder.glob(f"{stem}-*.onnx")):
         try:
             if source_digest(entry)[:_KEY_LENGTH] == entry.stem.rpartition("-")[2]:
@@ -197,7 +197,7 @@ def _cached(folder: Path, stem: str) -> Path | None:
 
 
 def _convert(path: Path, board_size: BoardSize, digest: str, folder: Path, stem: str) -> Path:
-    """Convert a KataGo network into the cache folder, or into a temporary folder if the cache cannot be written."""
+    """Convert a KataGo network. Write it to the cache folder, or if that is impossible, to a temporary folder."""
     if importlib.util.find_spec("onnx") is None:
         raise NetworkError(missing_line("onnx", f"{path}: conversion to ONNX"))
     # Imports onnx, which a warm start has no use for.

@@ -1,4 +1,4 @@
-"""Metadata of a network, which ONNX files and the cache contain, and the feature sets: a network's inputs by name.
+"""Metadata of networks, stored in ONNX files and in the cache, and feature sets, which are a network's inputs by name.
 
 The kernels that write a feature set document its planes: yomi.native.go.outputs, yomi.native.go.aya,
 yomi.native.go.planes, yomi.native.shogi.planes and yomi.native.datasets.packed.
@@ -44,13 +44,13 @@ def size_name(size: BoardSize) -> str:
 
 
 def recorded_size(size: BoardSize) -> int:
-    """Return the size for `NetworkInfo.board_size`: 0 for a board that is not square."""
+    """Return the value of `NetworkInfo.board_size` for a board: 0 if it is not square."""
     return size if isinstance(size, int) else 0
 
 
 @dataclass(frozen=True)
 class NetworkInfo:
-    """Metadata with which a player writes a network's inputs and reads its outputs."""
+    """Metadata that a player needs to write a network's inputs and to read its outputs."""
 
     game: str  # go or shogi
     board_size: int  # N for boards of exactly N × N; 0 for boards of any size
@@ -82,7 +82,7 @@ class NetworkInfo:
 
     @classmethod
     def from_json(cls, text: str) -> NetworkInfo:
-        """Read a record.
+        """Read metadata from JSON.
 
         Raises:
             NetworkError: the text is not such a record, or has a newer format.
@@ -102,7 +102,7 @@ class NetworkInfo:
 
     @classmethod
     def from_props(cls, props: Mapping[str, str]) -> NetworkInfo:
-        """Read the record in an ONNX model's metadata_props.
+        """Read metadata from an ONNX model's metadata_props.
 
         Raises:
             NetworkError: there is none, or it is broken.
@@ -114,7 +114,7 @@ class NetworkInfo:
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
-    """Check names and types of a record's fields against `NetworkInfo`."""
+    """Check the names and types of a record's fields against `NetworkInfo`, and return the record."""
     types: dict[str, type] = {"str": str, "int": int, "bool": bool}
     checked: dict[str, Any] = {}
     for item in dataclasses.fields(NetworkInfo):

@@ -34,7 +34,7 @@ _WORD = (1 << 32) - 1
 
 @dataclass(frozen=True)
 class Features:
-    """A set of inputs."""
+    """A set of inputs for the first layer."""
 
     name: str
     # Number of inputs. It identifies the set: no two sets have the same number.
@@ -57,7 +57,7 @@ HIDDEN_SIZES = ((32, 32), (8, 64), (8, 96), (16, 32), (16, 64), (8, 32))
 
 @dataclass(frozen=True)
 class Architecture:
-    """Inputs and sizes of one network."""
+    """The inputs and layer sizes of a network."""
 
     features: Features
     width: int  # H: sums of the first layer for each view
@@ -69,7 +69,7 @@ class Architecture:
 
     @property
     def layers(self) -> tuple[tuple[int, int], ...]:
-        """(outputs, inputs) of the three layers after the first."""
+        """(outputs, inputs) of each of the three layers after the first."""
         first, second = self.hidden
         return (first, 2 * self.width), (second, first), (1, second)
 
@@ -91,13 +91,13 @@ class Architecture:
         return self.transformer_hash ^ self.network_hash
 
     def size(self, text: int) -> int:
-        """Return the bytes of the file if its architecture text has `text` bytes."""
+        """Return the size of the file in bytes. `text` is the length of its architecture text."""
         transformer = 2 * self.width * (1 + self.features.rows)
         return 12 + text + 4 + transformer + 4 + sum(4 * out + out * padded(inputs) for out, inputs in self.layers)
 
 
 def padded(inputs: int) -> int:
-    """Return the number of weights in the file for each output of a layer."""
+    """Return the number of weights that the file contains for each output of a layer."""
     return -(-inputs // PADDING) * PADDING
 
 
@@ -116,7 +116,7 @@ log = logging.getLogger("yomi.networks")
 
 
 def looks_like_nnue(start: bytes) -> bool:
-    """Whether a file that begins with these bytes, at least four, is an NNUE file of any version."""
+    """Return whether a file that begins with these bytes (at least four) is an NNUE file of any version."""
     return start[1:4] == VERSION.to_bytes(4, "little")[1:]
 
 
@@ -132,7 +132,7 @@ def read_architecture(path: Path) -> Architecture:
 
 
 def read_nnue(path: Path) -> tuple[Architecture, dict[str, npt.NDArray[Any]]]:
-    """Return the architecture of a file, and its tensors.
+    """Return the architecture of a file and its tensors.
 
     These are rows int16[N, H] and bias int16[H]; for the layers first, second and last, weights int8[outputs, inputs]
     and biases int32[outputs], as `first`, `first_bias` and so on.
@@ -170,7 +170,7 @@ def _read(path: Path, stream: BinaryIO, kind: str, *shape: int) -> npt.NDArray[A
 
 
 def _read_header(path: Path, stream: BinaryIO) -> tuple[Architecture, int]:
-    """Return the architecture and the hash of the whole file. Leave the stream behind the text."""
+    """Read the header. Return the architecture and the hash of the whole network. The stream is then after the text."""
     size = stream.seek(0, 2)
     stream.seek(0)
     start = stream.read(_HEADER)
@@ -187,7 +187,7 @@ def _read_header(path: Path, stream: BinaryIO) -> tuple[Architecture, int]:
 
 
 def _architecture(path: Path, text: str, size: int) -> Architecture:
-    """Return the architecture with this text and file size."""
+    """Return the architecture that matches the text and the size of a file."""
     if text.startswith("ModelType="):
         raise NetworkError(f"{path}: {text.split(';')[0]!r} found, {_UNKNOWN} (SFNN networks are not supported)")
     inputs = _INPUTS.search(text)

@@ -1,4 +1,4 @@
-"""Read ONNX files without onnx or onnxruntime: inputs, outputs, metadata, names of weight files, nodes and weights."""
+"""Reads ONNX files without onnx or onnxruntime: inputs, outputs, metadata, names of weight files, nodes and weights."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ MAX_AXES = 32
 
 
 class MalformedError(Exception):
-    """The bytes are not the expected protobuf message."""
+    """The bytes are not the protobuf message that was expected."""
 
 
 class UnsupportedGraphError(ValueError):
-    """yomi's own kernels cannot compute a graph, though onnxruntime may. The message has the reason."""
+    """yomi's own kernels cannot compute a graph. onnxruntime perhaps can. The message contains the reason."""
 
 
 # -- the header --------------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class OnnxHeader:
-    """Inputs, outputs and metadata of an ONNX model. Inputs that only name a weight, as in old files, are left out."""
+    """Inputs, outputs and metadata of an ONNX model, without inputs that only name a weight, as in old files."""
 
     input_tensors: tuple[TensorInfo, ...]
     output_tensors: tuple[TensorInfo, ...]
@@ -86,7 +86,7 @@ def read_onnx_header(path: Path) -> OnnxHeader | None:
 
 
 def data_files(path: Path) -> list[str]:
-    """Return the sorted names of an ONNX file's weight files, as the file spells them; empty for other files.
+    """Return the sorted names of an ONNX file's weight files as the file spells them; empty for other files.
 
     Raises:
         OSError: the file cannot be read.
@@ -178,7 +178,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class OnnxGraph:
-    """Nodes in the order of computation, and the weights by name."""
+    """The nodes of a graph in the order of computation, and the weights by name."""
 
     nodes: tuple[Node, ...]
     weights: dict[str, npt.NDArray[Any]]
@@ -219,7 +219,7 @@ def _node(message: Message) -> Node:
 
 
 def _attribute(message: Message) -> tuple[str, Attribute | None]:
-    """Return name and value. The value is None for kinds that nothing here reads (graphs, strings)."""
+    """Return the name and value of an attribute. The value is None for kinds that are not needed (graphs, strings)."""
     value: Attribute | None = None
     integers: list[int] = []
     for number, integer, content in _fields(message):
@@ -237,7 +237,7 @@ def _attribute(message: Message) -> tuple[str, Attribute | None]:
 
 
 def _tensor(message: Message) -> tuple[str, npt.NDArray[Any]]:
-    """Return name and content of a TensorProto.
+    """Return the name and content of a TensorProto.
 
     Raises:
         NetworkError: content and shape do not agree, or a number is not finite.
@@ -288,7 +288,7 @@ def _tensor(message: Message) -> tuple[str, npt.NDArray[Any]]:
 
 
 def _fields(message: Message) -> Iterator[tuple[int, int, Message]]:
-    """Yield number, varint value and content of each field of a message. The content of a varint is empty."""
+    """Yield (number, varint value, content) for each field of a message. The content of a varint is empty."""
     position, end = 0, len(message)
     while position < end:
         tag, position = _varint(message, position)
@@ -312,7 +312,7 @@ def _fields(message: Message) -> Iterator[tuple[int, int, Message]]:
 
 
 def _varint(message: Message, position: int) -> tuple[int, int]:
-    """Return a base-128 number and the position after it."""
+    """Return the base-128 number at a position, and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
         if position >= len(message):

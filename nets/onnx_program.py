@@ -1,11 +1,10 @@
-"""Write an ONNX graph of a network of convolutions as a sequence of operations for a forward pass without onnxruntime.
+"""Writes an ONNX graph of a convolutional network as a sequence of operations for a forward pass without onnxruntime.
 
-`write_program` walks through the nodes and calls a builder. A node is computed only when another one needs its result,
-so that what follows a sum (norm, bias, activation) is folded into the operation that writes it:
+`write_program` walks through the nodes and calls a builder. A node is computed only when another node needs its result,
+so that operations after a sum (norm, bias, activation) are folded into the operation that writes the sum:
 
-* Convolutions of the same map are added up, a 1x1 one in the middle of a 3x3 one.
-* dlshogi's second input is constant over the board: its convolution is a vector added to each point.
-* A sum with an earlier map is written over that map.
+* Convolutions of the same map are added up, a 1x1 one in the middle of a 3x3 one. * dlshogi's second input is constant
+over the board: its convolution is a vector added to each point. * A sum with an earlier map is written over that map.
 
 `UnsupportedGraphError` reports a graph that cannot be written, and why.
 """
@@ -26,7 +25,7 @@ from yomi.nets.onnx_file import Node, OnnxGraph, UnsupportedGraphError
 
 
 class Squash(enum.Enum):
-    """The graph's last operation on its value, which the program leaves out."""
+    """The last operation of a graph on its value. The program omits it."""
 
     NONE = "none"
     SIGMOID = "sigmoid"
@@ -35,7 +34,7 @@ class Squash(enum.Enum):
 
 @dataclass(frozen=True)
 class Ends:
-    """The inputs and outputs of a graph, by name; None if the graph has no such input or output."""
+    """The names of a graph's inputs and outputs; None if the graph has no such input or output."""
 
     size: int  # N of the N × N boards
     planes: str
@@ -54,7 +53,7 @@ class _Input:
 
 @dataclass(eq=False)
 class _Points(Generic[M]):
-    """A map that has been computed."""
+    """A map that has already been computed."""
 
     map: M
     channels: int
@@ -119,12 +118,12 @@ class _Squashed:
 
 
 def write_program(graph: OnnxGraph, ends: Ends, builder: OnnxProgramBuilder[M, V]) -> Squash:
-    """Call `builder` for each operation of a graph. Return the operation on the value that remains.
+    """Call `builder` for each operation of a graph. Return the last operation on the value, which the caller must do.
 
     Args:
         graph: the whole graph of the file.
         ends: its inputs and outputs.
-        builder: for the board's size, the planes and the constants.
+        builder: builder for the board's size, the planes and the constants.
 
     Raises:
         UnsupportedGraphError: a part of the graph cannot be written. The builder is then useless.
@@ -203,7 +202,7 @@ class _Writer(Generic[M, V]):
     # Inputs of nodes
 
     def _value(self, node: Node, index: int = 0) -> Any:
-        """Return the known form of a node's input: one of the classes above, or an array of weights."""
+        """Return an input of a node in its known form: an object of the classes above, or an array of weights."""
         name = node.inputs[index]
         if name in self._values:
             return self._values[name]
@@ -218,7 +217,7 @@ class _Writer(Generic[M, V]):
         return value
 
     def _operands(self, node: Node) -> tuple[Any, Any]:
-        """Return the inputs of a commutative operator, weights last."""
+        """Return the two inputs of a commutative operator. If one of them is weights, it comes last."""
         left, right = self._value(node, 0), self._value(node, 1)
         return (right, left) if isinstance(left, np.ndarray) else (left, right)
 
@@ -480,7 +479,7 @@ class _Writer(Generic[M, V]):
 
 
 def _whole(points: _Points[M]) -> _Points[M]:
-    """Return a map that is read next.
+    """Check that a map is still complete, because it is read next, and return it.
 
     Raises:
         UnsupportedGraphError: a sum has been written over it.
@@ -498,7 +497,7 @@ def _overwritten(points: _Points[M]) -> M:
 
 
 def _finite(node: Node, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the weights of a node: floats as float32, integers unchanged.
+    """Return the weights of a node, with floats as float32 and integers unchanged.
 
     Raises:
         UnsupportedGraphError: they are not finite.
@@ -534,7 +533,7 @@ def _check_conv(node: Node, weights: FloatArray, size: int, *, is_first: bool) -
 
 
 def _joined(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return the weights of the sum of two convolutions of one map."""
+    """Return weights for the sum of two convolutions of the same map."""
     if left.shape[2:] != right.shape[2:]:
         # A 1x1 kernel becomes the middle of a 3x3 one.
         pad = ((0, 0), (0, 0), (1, 1), (1, 1))
@@ -543,7 +542,7 @@ def _joined(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def _float(array: npt.NDArray[Any]) -> FloatArray:
-    """Return weights as float32.
+    """Convert weights to float32.
 
     Raises:
         UnsupportedGraphError: they exceed its range.
@@ -555,7 +554,7 @@ def _float(array: npt.NDArray[Any]) -> FloatArray:
 
 
 def _expect(name: str, found: object, expected: object) -> None:
-    """Check a size or shape.
+    """Check that a size or shape is the expected one.
 
     Raises:
         UnsupportedGraphError: it differs.

@@ -1,4 +1,4 @@
-"""Sparse networks: a game's encoder, the network's file, and its predictions in numpy.
+"""Sparse networks: the interface of a game's encoder, the network's file, and predictions in numpy.
 
 A position has active rows of the first layer, and each legal move has rows of the move table. Data sets contain boards;
 the caller passes the encoder that finds the rows, because this package knows no rules.
@@ -33,7 +33,7 @@ FloatArray = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """The rows of B positions, concatenated: A active rows and M legal moves in all."""
+    """The rows of B positions, one after the other: A active rows and M legal moves in total."""
 
     active: npt.NDArray[np.int32]  # int[A]: rows of the first layer
     active_starts: npt.NDArray[np.int64]  # int[B + 1]: first active row of each position
@@ -43,7 +43,7 @@ class SparseRows:
 
 
 class SparseEncoder(Protocol):
-    """A game's encoder, and the products for moves on a processor. Any thread may call it."""
+    """Finds the rows of a game's positions, and computes products for moves on a processor. Thread-safe."""
 
     inputs: int  # number of rows of the first layer
     max_active: int  # maximum number of active rows of a position
@@ -69,7 +69,7 @@ class SparseEncoder(Protocol):
     def gradients(
         self, units: FloatArray, table: FloatArray, found: SparseRows, slopes: FloatArray, threads: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the gradients of units, table and bias, given the logits' [M] (`slopes`). Arguments as in `logits`."""
+        """Return the gradients of units, table and bias, given `slopes` [M] of the logits. Arguments: see `logits`."""
 
 
 # Returns the encoder of a feature set, or None. It must be a function that pickle can send by name to other processes.
@@ -77,7 +77,7 @@ FindEncoder = Callable[[str], SparseEncoder | None]
 
 
 def no_encoder(feature_set: str) -> None:
-    """Return None: the `FindEncoder` of games without an encoder."""
+    """Return None. This is the `FindEncoder` of games without an encoder."""
 
 
 Array = npt.NDArray[Any]
@@ -101,12 +101,12 @@ ROWWISE = ("rows", "direct")
 
 
 def looks_sparse(start: bytes) -> bool:
-    """Whether a file that begins with these bytes, at least 9, may be safetensors."""
+    """Return whether a file that begins with these bytes (at least 9) may be safetensors."""
     return 0 < int.from_bytes(start[:_LENGTH], "little") <= MAX_HEADER and start[_LENGTH : _LENGTH + 1] == b"{"
 
 
 def write_sparse(tensors: Mapping[str, Array], info: NetworkInfo) -> bytes:
-    """Return the content of a network's file.
+    """Return a network as the content of a file.
 
     Raises:
         NetworkError: the tensors are no sparse network's.
@@ -176,7 +176,7 @@ def read_sparse(path: Path) -> dict[str, Array]:
 
 
 def with_rows(tensors: Mapping[str, Array], rows: int) -> dict[str, Array]:
-    """Return a network's tensors with `rows` rows of the first layer. New rows are zero."""
+    """Return a network's tensors, in which the first layer has `rows` rows. New rows are zero."""
     # Rows that later versions add come last, so older files play as before.
     missing = max(0, rows - len(tensors["rows"]))
     padded = {name: np.pad(tensors[name], [(0, missing), *[(0, 0)] * (tensors[name].ndim - 1)]) for name in ROWWISE}
@@ -184,7 +184,7 @@ def with_rows(tensors: Mapping[str, Array], rows: int) -> dict[str, Array]:
 
 
 def joined(values: Mapping[str, Array], moves: Mapping[str, Array]) -> dict[str, Array]:
-    """Return a network with the values of one network and the moves of another.
+    """Return a network that has the values of one network and the moves of another.
 
     Raises:
         NetworkError: the networks have different rows.
@@ -260,12 +260,12 @@ def _read_header(path: Path) -> tuple[dict[str, Any], int]:
 
 
 def judge(tensors: Mapping[str, Array], encoder: SparseEncoder, columns: Arrays, policy_size: int) -> Judged:
-    """Return policy and value of the positions of a batch. Moves that are not legal are ILLEGAL.
+    """Return the policy and value of positions. Moves that are not legal are ILLEGAL.
 
     Args:
-        tensors: of the network's file.
-        encoder: of its game.
-        columns: of the batch, with levels and globals.
+        tensors: tensors of the network's file.
+        encoder: encoder of the network's game.
+        columns: columns of the batch, with levels and globals.
         policy_size: number of policy labels.
     """
     count = len(columns["levels"])

@@ -1,4 +1,4 @@
-"""Read JSON and TOML of unknown origin: every fault is a ValueError, and values have sane sizes."""
+"""Reads JSON and TOML of unknown origin: every fault is a ValueError, and values have sane sizes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def first_difference(name: str, old: object, new: object) -> tuple[str, object, object]:
-    """Return the innermost differing part of two values: its name, such as `players.0.folder`, and both values."""
+    """Return the innermost part in which two values differ: its name, such as `players.0.folder`, and both values."""
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         old, new = dict(enumerate(old)), dict(enumerate(new))
     if isinstance(old, dict) and isinstance(new, dict):
@@ -82,7 +82,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def set_keys(tables: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
-    """Return tables with `TABLE.KEY=VALUE` of each word put over them. VALUE is as in TOML, or text without quotes.
+    """Return tables in which `TABLE.KEY=VALUE` of each word replaces values. VALUE is as in TOML, or text without
+    quotes.
 
     Raises:
         ValueError: a word is of another form.

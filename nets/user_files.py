@@ -1,4 +1,4 @@
-"""The user's own files: objects from Python files, named as `FILE.py:NAME`, and copies of files that decide a run."""
+"""Files of the user: objects from Python files, named as `FILE.py:NAME`, and copies of files that determine a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACCEPT = "--accept-changed"
 
 
 class PythonFileError(LineError, ValueError):
-    """There is no such file, or nothing of that name in it."""
+    """A Python file does not exist, or contains nothing of the wanted name."""
 
 
 _DEFINED: dict[str, Any] = {}  # the functions of `find_function`
@@ -32,7 +32,7 @@ def is_in_file(name: str) -> bool:
 
 
 def load_object(name: str, folder: Path = Path(".")) -> Any:
-    """Execute FILE.py, relative to `folder`, and return its NAME.
+    """Execute FILE.py, relative to `folder`, and return its object NAME.
 
     The file's own exceptions are not caught, because its author needs the traceback.
 
@@ -44,7 +44,7 @@ def load_object(name: str, folder: Path = Path(".")) -> Any:
 
 
 def find_function(name: str) -> Any:
-    """Return the function that `FILE.py:NAME` names, by an absolute path. The file is executed once.
+    """Return the function `FILE.py:NAME`, with an absolute path. The file is executed once.
 
     Raises:
         PythonFileError: there is no such file or function.
@@ -55,7 +55,7 @@ def find_function(name: str) -> Any:
 
 
 def define_function(name: str, source: str) -> None:
-    """Define the function that `FILE.py:NAME` names from the file's text. Raises PythonFileError if it has none."""
+    """Define the function `FILE.py:NAME` from the text of the file. Raises PythonFileError if the text lacks it."""
     path, _, wanted = name.rpartition(":")
     found = load_from_source(source, path, wanted)
     if not callable(found):
@@ -64,7 +64,7 @@ def define_function(name: str, source: str) -> None:
 
 
 def check_function(name: str) -> str:
-    """Return `FILE.py:NAME` with an absolute path. Raises ValueError if there is no such function."""
+    """Return `FILE.py:NAME` with its path made absolute. Raises ValueError if there is no such function."""
     if not is_in_file(name):
         raise ValueError(f"expected FILE.py:NAME, found {name!r}")
     name = os.path.abspath(name)
@@ -81,7 +81,7 @@ def read_source(name: str, folder: Path = Path(".")) -> str:
 
 
 def load_from_source(source: str, path: str, wanted: str) -> Any:
-    """Execute the text of a file and return its object called `wanted`. Raises PythonFileError if it has none."""
+    """Execute the text of a file and return its object `wanted`. Raises PythonFileError if it has none."""
     module = ModuleType(f"yomi_user_{Path(path).stem}")
     module.__file__ = path
     sys.modules[module.__name__] = module  # where dataclasses look for it
@@ -130,7 +130,7 @@ def keep_files(folder: Path, files: Mapping[str, tuple[str, bytes]], *, accept_c
 
 
 def content_of(path: Path) -> tuple[str, bytes]:
-    """Return name and content of a file. Raises NetworkError."""
+    """Return the name and the content of a file. Raises NetworkError."""
     try:
         return path.name, path.read_bytes()
     except OSError as error:

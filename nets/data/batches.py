@@ -1,5 +1,6 @@
-"""Batches from data sets, in an order that depends on the seed alone, or from the newest rows of a growing set. Threads
-read ahead.
+"""Batches from data sets, read ahead by threads.
+
+Their order depends on the seed alone. In a growing data set they come from the newest rows.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ WINDOW_EXPONENT, WINDOW_SCALE = 0.65, 0.4
 
 @dataclass(frozen=True)
 class Batch:
-    """Positions of one board size."""
+    """Some positions, all of one board size."""
 
     size: int  # board size N
     columns: dict[str, Array]
@@ -65,11 +66,11 @@ class Source(Protocol):
         """Return a digest that identifies the data sets, their shards and all batches."""
 
     def batch(self, step: int) -> Batch:
-        """Return the batch of a step, counted from 0 over all epochs. Threads may ask in any order."""
+        """Return the batch of a step, counted from 0 over all epochs. Threads may ask for steps in any order."""
 
 
 class BatchSource:
-    """All batches of one split of data sets with the same feature set. See `Source`."""
+    """All batches of one split (train or test) of data sets with the same feature set. See `Source`."""
 
     def __init__(self, datasets: Sequence[Dataset], split: str, rows: int, seed: int) -> None:
         """Find the shards.
@@ -137,8 +138,8 @@ class BatchSource:
         """Yield batches in the order of the shards. The last batch of a shard may be short.
 
         Args:
-            limit: approximate number of batches, taken from all shards alike; 0 for all.
-            positions: exact number of positions, taken from all shards alike; 0 for all.
+            limit: approximate number of batches; 0 for all. Each shard gives the same share of its batches.
+            positions: exact number of positions; 0 for all. Small shards give all of theirs, the others equally many.
         """
         count = 0
         each = -(-limit // len(self.shards)) * self.rows
@@ -152,7 +153,7 @@ class BatchSource:
                 count += 1
 
     def _shares(self, positions: int) -> list[int]:
-        """Return the number of positions to take from each shard for a total."""
+        """Return how many of `positions` positions to take from each shard."""
         shares = [shard.rows for shard in self.shards]
         # The smallest shard first: larger shards make up for what small ones lack.
         by_rows = sorted(range(len(shares)), key=lambda index: shares[index])
@@ -169,7 +170,7 @@ class BatchSource:
 
 
 class Reader(Generic[T]):
-    """Prepares the batches of steps in threads, ahead of time and in order. Use it as a context manager."""
+    """Prepares the batches of steps in threads, ahead of time and in order. A context manager."""
 
     def __init__(self, source: Source, first: int, last: int, make: Callable[[Batch], T], threads: int = 1) -> None:
         """Prepare the steps from `first` to `last` - 1.
@@ -235,9 +236,9 @@ KEPT_SHARDS = 8192
 
 
 def window_rows(total: int, minimum: int) -> int:
-    """Return the size of the window, in rows, when there are `total` rows (KataGo's shuffle.py).
+    """Return the size of the window in rows if there are `total` rows, as in KataGo's shuffle.py.
 
-    All rows up to `minimum`, then a power of their number: the window grows ever more slowly.
+    Up to `minimum`, these are all rows. After that, the window grows with a power of `total`, ever more slowly.
 
     Args:
         total: number of rows.
@@ -250,7 +251,8 @@ def window_rows(total: int, minimum: int) -> int:
 
 
 def newest(shards: Iterable[Shard], rows: int) -> tuple[Shard, ...]:
-    """Return the newest training shards, the oldest first: as few as contain `rows` rows, or all.
+    """Return the newest training shards that together contain at least `rows` rows, or all shards. The oldest comes
+    first.
 
     Raises:
         NetworkError: a name does not end in the shard's number.
@@ -267,7 +269,7 @@ def newest(shards: Iterable[Shard], rows: int) -> tuple[Shard, ...]:
 
 
 class WindowSource:
-    """The batches of a generation, all in memory. See `Source`.
+    """The batches of one generation, all in memory. See `Source`.
 
     Labels that a shard lacks are unknown; no symmetries are applied.
     """
@@ -344,7 +346,7 @@ class WindowSource:
 
 
 def _read(shards: Sequence[Shard], rows: Rows, features: FeatureSet) -> dict[str, Array]:
-    """Return the columns of some rows, given by ascending numbers over all shards, which have one board size."""
+    """Return the columns of some rows of one board size. The numbers of the rows ascend and count over all shards."""
     parts: list[dict[str, Array]] = []
     begin = 0
     for shard in shards:
@@ -361,7 +363,7 @@ def _read(shards: Sequence[Shard], rows: Rows, features: FeatureSet) -> dict[str
 
 @functools.lru_cache(KEPT_SHARDS)
 def _columns(shard: Shard, features: FeatureSet) -> dict[str, Column]:
-    """Return the positions of a shard's columns after checking them."""
+    """Check the columns of a shard, and return their positions in the files."""
     # Opening the files and reading their headers took 90% of the time of a window of 400 shards. Most shards were in
     # the previous window, so the positions are cached.
     columns = shard.open()
@@ -370,7 +372,7 @@ def _columns(shard: Shard, features: FeatureSet) -> dict[str, Column]:
 
 
 def _joined(name: str, parts: Sequence[Array | None], counts: Sequence[int]) -> Array:
-    """Return one column of all parts. Narrower parts are padded with zeros, missing parts are unknown."""
+    """Join the parts of one column. Narrower parts are padded with zeros; missing parts (None) become unknown."""
     found = next(part for part in parts if part is not None)
     shape = (sum(counts), *(max(part.shape[1] for part in parts if part is not None) for _ in found.shape[1:]))
     kind = kind_of(name)

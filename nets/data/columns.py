@@ -1,4 +1,4 @@
-"""The columns of data sets: type and form of each. Whatever reads or writes a column follows from its kind."""
+"""The columns of data sets, with the type and form of each. All readers and writers use this table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ColumnKind:
 
     @property
     def unknown(self) -> float:
-        """Element of a row without this label."""
+        """The element of a row that has no label in this column."""
         return UNKNOWN_OWNER if self.form == POINTS else np.nan if self.form == NUMBER else 0
 
 

@@ -1,4 +1,5 @@
-"""KataGo's training rows (.npz): data sets of the features katago-v7 out to its train.py, and its rows in.
+"""KataGo's training rows (.npz). Data sets of the features katago-v7 can be exported for its train.py, and rows
+imported.
 
 A file holds positions of all board sizes on planes of one side L. Smaller boards are in the upper left corner.
 
@@ -59,14 +60,14 @@ TERRITORY = 9  # of globalInputNC
 
 
 def to_katago(columns: Arrays, size: int, side: int) -> dict[str, Array]:
-    """Return rows of a data set in KataGo's form.
+    """Convert rows of a data set to KataGo's form.
 
     Values at KataGo's horizons and the time of the variance are computed from the searches of the game's other rows.
     Rows without a game or search get the result and 0 there. Later positions and seki are missing. Owners are rounded
     to -1, 0, 1.
 
     Args:
-        columns: of a shard with the features katago-v7.
+        columns: columns of a shard with the features katago-v7.
         size: board size N.
         side: L, at least N.
     """
@@ -138,10 +139,10 @@ def to_katago(columns: Arrays, size: int, side: int) -> dict[str, Array]:
 def _later_values(
     game: Array, ply: Array, searched: npt.NDArray[np.float32], result: npt.NDArray[np.float32], area: int
 ) -> tuple[dict[int, npt.NDArray[np.float32]], npt.NDArray[np.float32]]:
-    """Return each row's value at every horizon, and the expected plies until the value changes (squared changes).
+    """Return each row's value at every horizon, and the expected number of plies until the value changes.
 
-    A value holds until the next searched row of its game; the result follows the last row. Side to move. NaN if a row
-    of the game has no search or no result.
+    Values are for the side to move. A value holds until the next searched row of its game; after the last row comes the
+    result. NaN if a row of the game has no search or no result. Squared changes of the value weigh the plies.
     """
     values = {start: np.full(len(game), np.nan, np.float32) for start in HORIZONS}
     times = np.full(len(game), np.nan, np.float32)
@@ -177,7 +178,7 @@ def _policy(moves: Array, weights: Array, size: int, side: int) -> npt.NDArray[n
 
 
 def _distribution(scores: npt.NDArray[np.float32], points: int) -> npt.NDArray[np.int8]:
-    """Return the two entries around each score, in percent. Entry i stands for the score i - middle + 0.5."""
+    """Return distributions in percent: the two entries around each score. Entry i is the score i - middle + 0.5."""
     middle, length = points + SCORE_MARGIN, 2 * (points + SCORE_MARGIN)
     place = np.clip(scores + middle - 0.5, 0.0, length - 1.0)
     lower = np.minimum(np.floor(place).astype(np.int64), length - 2)
@@ -190,7 +191,7 @@ def _distribution(scores: npt.NDArray[np.float32], points: int) -> npt.NDArray[n
 
 
 def from_katago(arrays: Arrays) -> Iterator[tuple[int, dict[str, Array]]]:
-    """Yield board size and columns of KataGo's rows, one part for each size.
+    """Convert KataGo's rows. Yield (board size, columns) for each board size.
 
     Rows of weight 0 and on boards that are not square are left out. `own_reply_...` is the opponent's next policy.
 
@@ -236,7 +237,7 @@ def from_katago(arrays: Arrays) -> Iterator[tuple[int, dict[str, Array]]]:
 
 
 def _side(arrays: Arrays) -> int:
-    """Return L after checking all arrays."""
+    """Check all arrays, and return the side L of their planes."""
     for name in (
         "binaryInputNCHWPacked",
         "globalInputNC",
@@ -266,7 +267,7 @@ def _side(arrays: Arrays) -> int:
 
 
 def _sparse(dense: npt.NDArray[np.float32], known: Array) -> tuple[Array, Array]:
-    """Return moves and shares of the largest entries of policies. Shares are 0 if not `known`."""
+    """Return the moves and shares of the greatest entries of policies. Where `known` is false, shares are 0."""
     width = min(TARGET_MOVES, dense.shape[1])
     moves = np.argsort(-dense, axis=1, kind="stable")[:, :width]
     kept = np.where(known[:, None] > 0.0, np.maximum(np.take_along_axis(dense, moves, 1), 0.0), 0.0)
@@ -274,7 +275,7 @@ def _sparse(dense: npt.NDArray[np.float32], known: Array) -> tuple[Array, Array]
 
 
 def export_rows(dataset: Dataset, folder: Path, side: int) -> int:
-    """Write a data set for KataGo's train.py (-datadir FOLDER) and return the number of training rows.
+    """Write a data set for KataGo's train.py (-datadir FOLDER). Return the number of training rows.
 
     Rows of all shards are mixed at random in files of FILE_ROWS.
 
@@ -306,7 +307,7 @@ def export_rows(dataset: Dataset, folder: Path, side: int) -> int:
 
 
 def _write(path: Path, parts: Sequence[Arrays], rng: np.random.Generator) -> None:
-    """Write a file of rows in random order, and beside it the number of rows."""
+    """Write rows in random order as a file, and the number of rows beside it."""
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     order = rng.permutation(len(arrays["globalInputNC"]))
     content = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Quality of a network's outputs on labelled positions, in the measures that dlshogi reports. Plain numpy."""
+"""The quality of a network's outputs on labelled positions, in the measures that dlshogi reports. Plain numpy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A network's predictions for a batch, in the units of the labels; None if the network has no such output."""
+    """A network's predictions for a batch, in the units of the labels. Outputs that the network lacks are None."""
 
     policy: FloatArray | None = None  # [B, P] logits
     value: FloatArray | None = None  # [B] in [-1, 1]
@@ -61,7 +61,7 @@ class Table:
             self._count("ownership_error", errors[known])
 
     def values(self) -> dict[str, float]:
-        """Return the means over all batches, by the names of NAMES."""
+        """Return the means over all batches, by name (NAMES)."""
         return {name: self.sums[name] / self.counts[name] for name in NAMES if self.counts.get(name)}
 
     def _count(self, name: str, values: npt.NDArray[Any]) -> None:

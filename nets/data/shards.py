@@ -41,7 +41,7 @@ ALWAYS = ("planes", "policy_moves", "policy_weights", "value")
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of a data set's manifest."""
+    """The content of a manifest, which describes a data set."""
 
     feature_set: str
     # How the set was made. A run resumes only with the same options.
@@ -62,7 +62,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Column:
-    """Position and form of one array in its file. No file stays open."""
+    """Position and form of an array inside its file. No file stays open."""
 
     # Mapping an array from these numbers takes a tenth of the time of reading its header.
     path: Path
@@ -89,7 +89,7 @@ class Shard:
 
     @property
     def number(self) -> int:
-        """The number in its name. Raises NetworkError if there is none."""
+        """The number at the end of the shard's name. Raises NetworkError if there is none."""
         number = self.path.name.rpartition("-")[2]
         if not number.isdecimal():
             raise NetworkError(f"{self.path}: a name without a number found, expected one such as train-09-00012")
@@ -117,15 +117,15 @@ class Shard:
         return columns
 
     def columns(self) -> dict[str, Column]:
-        """Return the positions of the columns.
+        """Return the positions of the columns in their files.
 
         Raises:
-            NetworkError: as `open`.
+            NetworkError: see `open`.
         """
         return self.places(self.open())
 
     def places(self, columns: Mapping[str, np.memmap[Any, np.dtype[Any]]]) -> dict[str, Column]:
-        """Return the positions of columns that `open` has returned."""
+        """Return the positions of columns that `open` has mapped."""
         return {
             name: Column(self.path / f"{name}.npy", array.dtype, array.shape, array.strides, array.offset)
             for name, array in columns.items()
@@ -134,7 +134,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set that can be read. More shards may still be written."""
+    """A data set to read. More shards may still be written to its folder."""
 
     folder: Path
     manifest: Manifest
@@ -264,7 +264,7 @@ def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays)
 
 
 def check_rows(dataset: Dataset, kind: str, features: str, size: int) -> None:
-    """Check that all rows fit a network of these features and of board size `size` (0: any). Raises NetworkError."""
+    """Check that all rows fit a network with these features, for boards of `size` (0: any). Raises NetworkError."""
     found = dataset.manifest.feature_set
     if found != features:
         raise NetworkError(
@@ -279,7 +279,7 @@ def check_rows(dataset: Dataset, kind: str, features: str, size: int) -> None:
 
 
 def check_columns(datasets: Sequence[Dataset], needed: Mapping[str, str]) -> None:
-    """Raise NetworkError if no row has a column that a setting needs. `needed` maps settings to columns."""
+    """Check that some rows have the columns that settings need. Raises NetworkError. `needed` is setting -> column."""
     found = {path.stem for dataset in datasets for shard in dataset.shards for path in shard.path.glob("*.npy")}
     for setting in (each for each in needed if needed[each] not in found):
         why = f"rows without {needed[setting]} found, expected it for {setting}: remove that setting, or use other rows"
@@ -287,7 +287,7 @@ def check_columns(datasets: Sequence[Dataset], needed: Mapping[str, str]) -> Non
 
 
 def widths(features: FeatureSet, size: int) -> dict[str, int]:
-    """Return the row lengths that follow from the feature set and the board size."""
+    """Return the row length of each column, as far as feature set and board size determine it."""
     area = size * size
     return {
         "planes": (features.bits * area + 7) // 8,
@@ -298,7 +298,7 @@ def widths(features: FeatureSet, size: int) -> dict[str, int]:
 
 
 def check_shard(shard: Shard, features: FeatureSet, policy_size: int) -> None:
-    """Read a whole shard and check its layout and numbers. `check_content` compares checksums.
+    """Read a whole shard, and check its layout and its numbers. `check_content` compares its checksums.
 
     Raises:
         NetworkError: it is damaged.

@@ -1,4 +1,4 @@
-"""The symmetries of boards, as tables of where points and moves go.
+"""The symmetries of boards, as tables of the new indices of points and moves.
 
 Games whose moves are points have the eight symmetries of a square, numbered as in KataGo: flip rows (1), columns (2),
 then swap the two (4). Shogi has two: identity, and left and right exchanged. Its planes are [file][rank], and moves
@@ -32,7 +32,7 @@ class Symmetries:
 
     @property
     def sources(self) -> npt.NDArray[np.int64]:
-        """[S, N * N]: the point that comes to each index."""
+        """Old index of the point that comes to each index, [S, N * N]."""
         return np.argsort(self.points, axis=1)
 
 

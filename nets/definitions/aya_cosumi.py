@@ -13,9 +13,7 @@ from yomi.nets.errors import NetworkError
 
 
 class AyaPolicy(Network):
-    """12 layers: 5×5, ten of 3×3, and a 3×3 with one filter, which is the policy without a pass. Works on all board
-    sizes.
-    """
+    """12 convolutions: 5×5, ten of 3×3, and 3×3 to one filter, the policy without a pass. Works on all board sizes."""
 
     feature_set = "aya-49"
     board_size = 0
@@ -24,7 +22,7 @@ class AyaPolicy(Network):
         """Create a network. Aya's own network has 128 filters and 12 layers.
 
         Args:
-            filters: channels of each convolution but the last.
+            filters: channels of each convolution except the last.
             layers: number of convolutions.
         """
         super().__init__()
@@ -37,7 +35,10 @@ class AyaPolicy(Network):
 
 
 class AyaValue(Network):
-    """5×5, eleven of 3×3, 1×1, a dense layer of 256, and tanh. The value is Black's, since the planes are by color."""
+    """Convolutions (5×5, eleven of 3×3, 1×1), a dense layer of 256 units, and tanh.
+
+    The value is Black's, since the planes are ordered by color.
+    """
 
     feature_set = "aya-50"
 
@@ -85,8 +86,7 @@ def _outputs(points: Tensor, training: bool) -> dict[str, Tensor]:
 
 
 class ScoreStack(Network):
-    """COSUMI's first network: 3×3 convolutions without padding, then 1×1 to one filter, and the mean over the remaining
-    points.
+    """COSUMI's first network: 3×3 convolutions without padding, 1×1 to one filter, and the mean over the points left.
 
     The score is the lead of the side to move in points, without komi. The loss is its absolute error.
     """
@@ -136,7 +136,7 @@ class ScoreStack(Network):
 
 
 class _Step(nn.Module):
-    """ReLU, norm, convolution: the order that COSUMI found best."""
+    """ReLU, norm and convolution, in the order that COSUMI found best."""
 
     def __init__(self, filters: int, outputs: int, *, padded: bool = True) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ class _Step(nn.Module):
 
 
 class _Residual(nn.Module):
-    """x + two steps."""
+    """A residual block: the input plus the result of two steps."""
 
     def __init__(self, filters: int) -> None:
         super().__init__()

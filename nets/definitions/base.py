@@ -1,4 +1,4 @@
-"""The base of all networks, the blocks that several are made of, and their metadata.
+"""The base class of all networks, blocks that several networks use, and their metadata.
 
 A network is called with planes [B, C, N, N] and globals [B, G, 1, 1] (or spread over the board); networks without
 globals ignore them. A sparse network has an input of its own. A network returns its outputs by name, for the side to
@@ -7,9 +7,9 @@ move unless its planes are by color:
 * `policy` [B, P] logits; P is N * N, N * N + 1 with the pass last, or shogi's labels. Sparse networks return ILLEGAL
   (`yomi.nets.data.metrics`) for moves that are not legal.
 * `value` [B, 1] in [-1, 1], `value_logit` [B, 1] before a sigmoid, or `outcome` [B, 3] logits of win, loss, no result.
-* `score` [B, 1] in points, and in training `points` [B, 1, n, n], whose mean it is.
-* `square_errors` [B, 2], in training: expected squared errors of value and score against the search some moves later.
-* `misc` [B, 4 or 6] and `ownership` [B, N * N] raw, as in KataGo's networks.
+* `score` [B, 1] in points, and in training `points` [B, 1, n, n], whose mean it is. * `square_errors` [B, 2], in
+training: expected squared errors of value and score against the search some moves later. * `misc` [B, 4 or 6] and
+`ownership` [B, N * N] raw, as in KataGo's networks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Network(nn.Module):
-    """The base of all definitions."""
+    """Base class of the definitions of networks."""
 
     feature_set: str  # name in `yomi.nets.metadata`
     board_size: int  # N that the network is for; 0 for any
@@ -43,7 +43,7 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def losses(self, outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
-        """Return the mean losses of further outputs, by the names of `loss_weights`. The base class returns none.
+        """Return mean losses of further outputs, by the names of `loss_weights`. The base class returns none.
 
         Args:
             outputs: result of `forward` in training.
@@ -52,10 +52,10 @@ class Network(nn.Module):
         return {}
 
     def constrain(self) -> None:
-        """Clip weights to the range of the network's file. Called after each step; the base class does nothing."""
+        """Clip weights to the range that the network's file can store, after each step. The base class does nothing."""
 
     def hold_untaught(self, state: Mapping[str, Tensor]) -> None:
-        """Set outputs without labels to constants, in a state dict of this network. The base class does nothing."""
+        """Set outputs that are trained without labels to constants, in a state dict. The base class does nothing."""
 
     def count(self) -> int:
         """Return the number of trainable parameters."""
@@ -95,7 +95,7 @@ class Bias(nn.Module):
 
 
 def glorot_uniform(network: nn.Module, scale: float = 1.0) -> None:
-    """Initialise convolutions as Keras does: uniform, variance scale / mean of fan-in and fan-out, biases 0."""
+    """Initialise convolutions like Keras: uniform with variance scale / mean of fan-in and fan-out; biases are 0."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             fan_in = module.in_channels * module.kernel_size[0] * module.kernel_size[1]
@@ -107,7 +107,7 @@ def glorot_uniform(network: nn.Module, scale: float = 1.0) -> None:
 
 
 def he_normal(network: nn.Module) -> None:
-    """Initialise convolutions and dense layers with a variance of 2 / fan-in, biases 0."""
+    """Initialise convolutions and dense layers with variance 2 / fan-in; biases are 0."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
@@ -120,7 +120,7 @@ def to_numpy(tensor: Tensor) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def check_options(owner: str, maker: Callable[..., Any], options: Mapping[str, Any], positional: int = 0) -> None:
-    """Check options of a configuration against the arguments of a class.
+    """Check a configuration's options against the arguments of a class.
 
     Args:
         owner: the options' owner, for messages.
@@ -164,7 +164,7 @@ _MEANINGS = {
 def describe_outputs(
     network: Network, name: str, training: Mapping[str, str], outputs: Iterable[str], names: Mapping[str, str]
 ) -> NetworkInfo:
-    """Return metadata with descriptions of known outputs, by their names in the file."""
+    """Return metadata that describe the known outputs by their names in the file."""
     features = feature_set(network.feature_set)
     return NetworkInfo(
         game=features.game,

@@ -1,4 +1,4 @@
-"""The blocks of KataGo's kind of network, and the norms between them.
+"""The blocks of networks like KataGo's, and the norms between them.
 
 A recipe describes each block by its kind in BLOCKS and the options of that class; see `make_blocks`. All boards of a
 batch have one size and fill their planes.
@@ -26,7 +26,7 @@ SLOWEST_TURN = 0.02
 
 
 class Style(NamedTuple):
-    """Norm and activation of all blocks of a network: a name in NORMS and one in ACTIVATIONS."""
+    """Norm and activation of all blocks of a network: names in NORMS and ACTIVATIONS."""
 
     norm: str
     activation: str
@@ -39,19 +39,19 @@ def means(x: Tensor) -> tuple[Tensor, float]:
 
 
 def pool(x: Tensor) -> Tensor:
-    """Return a map's means, the means times the factor for the board size (see `means`), and the maxima: [B, 3 * C]."""
+    """Pool a map to [B, 3 * C]: its means, the means times the factor for the board (see `means`), its maxima."""
     mean, scale = means(x)
     return torch.cat([mean, mean * scale, x.amax((2, 3))], 1)
 
 
 def value_pool(x: Tensor) -> Tensor:
-    """Return a map's means m, m * f and m * (f² - 0.1): [B, 3 * C]. The factor f is for the board size; see `means`."""
+    """Pool a map to [B, 3 * C]: its means m, m * f and m * (f² - 0.1). For the means and the factor f see `means`."""
     mean, scale = means(x)
     return torch.cat([mean, mean * scale, mean * (scale**2 - 0.1)], 1)
 
 
 class Norm(nn.Module):
-    """A norm and an activation."""
+    """A norm followed by an activation."""
 
     def __init__(self, channels: int, style: Style, *, scaled: bool = False) -> None:
         """Create a norm. If `scaled`, a fixup norm learns a scale as well as a bias."""
@@ -94,7 +94,7 @@ class RmsNorm(nn.Module):
 
 
 class RmsTip(nn.Module):
-    """An RMS norm with a bias, and an activation: the end of a trunk."""
+    """The end of a trunk: an RMS norm with a bias, and an activation."""
 
     def __init__(self, channels: int, activation: str, *, spatial: bool) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class RmsTip(nn.Module):
 
 
 class Block(nn.Module):
-    """A residual block: a map of C channels plus a map computed from it. Before training the computed map is zero."""
+    """A residual block: a map of C channels plus a map computed from it, which is zero before training."""
 
     def forward(self, x: Tensor) -> Tensor:
         raise NotImplementedError
@@ -122,14 +122,14 @@ class Block(nn.Module):
 
 
 class Residual(Block):
-    """x + conv2(norm2(conv1(norm1(x)))). The pooled channels of a third convolution may be added to conv1's output."""
+    """x + conv2(norm2(conv1(norm1(x)))). Pooled channels of a third convolution may be added to the output of conv1."""
 
     def __init__(self, channels: int, style: Style, *, middle: int = 0, pooled: int = 0) -> None:
         """Create a block.
 
         Args:
-            channels: of the input and output.
-            style: of its norms.
+            channels: channels of the input and output.
+            style: style of its norms.
             middle: channels between the convolutions; 0: `channels` - `pooled`.
             pooled: channels that are pooled; 0: none.
         """
@@ -162,7 +162,7 @@ class Residual(Block):
 
 
 class Bottleneck(Block):
-    """x + conv2(norm2(blocks(conv1(norm1(x))))): blocks of fewer channels between 1×1 convolutions."""
+    """x + conv2(norm2(blocks(conv1(norm1(x))))): blocks with fewer channels, between 1×1 convolutions."""
 
     def __init__(
         self, channels: int, style: Style, *, middle: int = 0, inner: Sequence[Mapping[str, Any]] = ()
@@ -170,8 +170,8 @@ class Bottleneck(Block):
         """Create a block.
 
         Args:
-            channels: of the input and output.
-            style: of its norms and inner blocks.
+            channels: channels of the input and output.
+            style: style of its norms and inner blocks.
             middle: channels of the inner blocks; 0: half of `channels`.
             inner: descriptions of the inner blocks.
         """
@@ -202,7 +202,7 @@ class Bottleneck(Block):
 
 
 class Attention(Block):
-    """x + out(heads): each point of the board reads from all points. The RMS norm comes first.
+    """x + out(heads): each point of the board attends to all points. The RMS norm comes first.
 
     With rotary positions, pairs of channels of queries and keys are rotated by angles that grow with x and y. Their
     products then depend on the relative position of two points (Su et al. 2021).
@@ -291,7 +291,7 @@ class Attention(Block):
 
 
 def _turned(vectors: Tensor, angles: Tensor) -> Tensor:
-    """Rotate channel pairs (2 p, 2 p + 1) of [B, A, H, C], as complex numbers, by angles [A, H, C / 2]."""
+    """Rotate the channel pairs (2 p, 2 p + 1) of [B, A, H, C], as complex numbers, by angles [A, H, C / 2]."""
     pairs = torch.view_as_complex(vectors.float().unflatten(3, (-1, 2)))
     return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(3).to(vectors.dtype)
 

@@ -1,4 +1,4 @@
-"""All networks by their name in configurations, and the network that a training starts with."""
+"""A table of all networks by their names in configurations, and the network with which a training starts."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ NETWORKS: dict[str, type[Network]] = {
 
 
 def make(kind: str, options: Mapping[str, Any], folder: Path = Path(".")) -> Network:
-    """Return a new network with random weights (from PyTorch's generator).
+    """Return a new network. PyTorch's generator draws its random weights.
 
     Args:
         kind: a name in NETWORKS, or `FILE.py:CLASS` for your own subclass of Network. The file is executed.
         options: arguments of the class.
-        folder: that FILE.py is relative to.
+        folder: folder to which FILE.py is relative.
 
     Raises:
         NetworkError: the network, an option or a value is unknown.
@@ -69,7 +69,7 @@ STARTS: dict[str, Callable[[Path], Network]] = {
 
 
 def first_network(config: Config) -> Network:
-    """Return a configuration's network before any training.
+    """Return the network of a configuration as it is before training.
 
     Raises:
         NetworkError: the network is unknown, or its file cannot be used.

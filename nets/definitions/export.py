@@ -1,4 +1,4 @@
-"""Files of trained networks: KataGo's format for Go, safetensors for sparse networks, otherwise ONNX."""
+"""Writes trained networks: KataGo's format for Go, safetensors for sparse networks, otherwise ONNX."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from yomi.nets.metadata import KATAGO_FEATURES, feature_set
 
 
 def export_onnx(network: Network, name: str, training: Mapping[str, str]) -> onnx.ModelProto:
-    """Return the network as an ONNX model with yomi's metadata. It computes the same as in evaluation mode.
+    """Return the network as an ONNX model with yomi's metadata. It computes the same as the network in evaluation mode.
 
     Raises:
         NetworkError: a part of the network is unknown.
@@ -148,7 +148,7 @@ _VERSIONS = {4: 8, 6: 15}
 
 
 class _Named(nn.Module):
-    """A network with the file's outputs, in the fixed order that players expect."""
+    """A network whose outputs have the names and order that players expect in a file."""
 
     def __init__(self, network: Network, kinds: list[str], *, katago: bool) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ class _Named(nn.Module):
 
 
 def export_by_torch(network: Network, name: str, training: Mapping[str, str]) -> onnx.ModelProto:
-    """Return any network as an ONNX model with yomi's metadata. It computes the same as in evaluation mode.
+    """Return any network as an ONNX model with yomi's metadata. It computes the same as the network in evaluation mode.
 
     Raises:
         NetworkError: onnxscript is not installed.
@@ -232,7 +232,7 @@ def export_file(network: Network, name: str, folder: Path, training: Mapping[str
 
     Args:
         network: the trained network. Afterwards it is in evaluation mode.
-        name: of the network and the file.
+        name: name of the network and the file.
         folder: must exist.
         training: origin of the weights, as text. KataGo's format has no field for it.
 

@@ -1,4 +1,4 @@
-"""yomi's own kind of Go network: KataGo's architecture, for all board sizes in one file.
+"""yomi's own kind of Go network: KataGo's architecture, in which one file serves all board sizes.
 
 A trunk of blocks (`yomi.nets.definitions.blocks`), and heads for policy, outcome, score and ownership.
 `yomi.nets.definitions.katago` converts trained networks to KataGo networks and back.
@@ -165,7 +165,7 @@ class GoNetwork(Network):
         self._hold(self.state_dict(), None)
 
     def hold_untaught(self, state: Mapping[str, Tensor]) -> None:
-        """Make the misc outputs without labels constant, unless KataGo's training taught them."""
+        """Make the misc outputs that have no labels constant, unless the network comes from KataGo's training."""
         if self.holds_untaught:
             self._hold(state, TAUGHT_MISC + 1 if self.short_errors else None)
 
@@ -177,7 +177,7 @@ class GoNetwork(Network):
     def forward(self, planes: Tensor, globals_: Tensor, *, maps: list[Tensor] | None = None) -> dict[str, Tensor]:
         """Return policy [B, N * N + 1], outcome [B, 3], misc [B, 4 or 6] and ownership [B, N * N].
 
-        In training also square_errors [B, 2], if short-term errors are trained.
+        In training the result also contains square_errors [B, 2], if short-term errors are trained.
 
         Args:
             planes: [B, 22, N, N].
@@ -206,7 +206,7 @@ class GoNetwork(Network):
         return outputs
 
     def _square_errors(self, misc: Tensor) -> Tensor:
-        """Return the squares of the short-term errors, as `yomi.nets.katago.outputs` reads them."""
+        """Return the squares of the predicted short-term errors (value, score); see `yomi.nets.katago.outputs`."""
         raw = misc[:, TAUGHT_MISC + 1 :].float()
         scales = raw.new_tensor((self.scales.shortterm_value_error, self.scales.shortterm_score_error))
         return scales * (softplus(raw) if self.version < 14 else softplus(raw / 2.0) ** 2)

@@ -1,4 +1,4 @@
-"""Convert a trained Go network to a KataGo network, for KataGo's file format or ONNX, and back for further training."""
+"""Converts a trained Go network to a KataGo network, for KataGo's format or ONNX, and back for further training."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _PARTS = (
 
 
 def to_katago(network: GoNetwork, name: str) -> katago.KataGoNetwork:
-    """Return the network's weights in KataGo's form."""
+    """Return the weights of a network as a KataGo network called `name`."""
     act = _ACTIVATIONS[network.activation]
     parts: dict[str, dict[str, Any]] = {"trunk": {}, "policy_head": {}, "value_head": {}}
     for owner, field, module, title in _PARTS:
@@ -73,7 +73,7 @@ def to_katago(network: GoNetwork, name: str) -> katago.KataGoNetwork:
 
 
 def from_katago(source: katago.KataGoNetwork) -> GoNetwork:
-    """Return a network of the same shape and weights with folded norms. It computes the same outputs.
+    """Return a GoNetwork with the same shape, weights and outputs. Its norms are folded.
 
     Raises:
         NetworkError: a part is unknown to `GoNetwork`.
@@ -221,7 +221,7 @@ def _block(name: str, block: nn.Module, act: katago.Activation) -> katago.Block:
 
 
 def _record(name: str, module: Any) -> Any:
-    """Return the weights of a module, or a bias, as a record of KataGo's."""
+    """Return the weights of a module, or a bias, as a record of KataGo's format."""
     if isinstance(module, Tensor):
         return katago.MatBias(name, to_numpy(module))
     if isinstance(module, nn.Conv2d):

@@ -1,4 +1,4 @@
-"""Residual networks for shogi: AlphaZero's form as dlshogi's author trained it, and dlshogi's own."""
+"""Residual networks for shogi: AlphaZero's form as dlshogi's author trained it, and dlshogi's own form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _activation(name: str) -> type[nn.Module]:
 
 
 class _Value(nn.Module):
-    """A convolution to few planes, norm, activation, a dense layer, and one number."""
+    """The value head: a convolution to few planes, norm, activation, a dense layer, and one number."""
 
     def __init__(
         self, channels: int, planes: int, kernel: int, hidden: int, activation: type[nn.Module], *, bias: bool
@@ -37,7 +37,7 @@ class _Value(nn.Module):
 
 
 class _Policy(nn.Module):
-    """1×1 convolution to a plane for each direction, and a bias for each label."""
+    """The policy head: a 1×1 convolution to a plane for each direction, and a bias for each label."""
 
     def __init__(self, channels: int, directions: int) -> None:
         super().__init__()

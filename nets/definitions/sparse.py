@@ -47,7 +47,7 @@ LEAK = 0.2
 
 @dataclass(frozen=True, eq=False)
 class SparseInput:
-    """The input of the network: an encoder's rows as tensors on the device."""
+    """The input of a sparse network: an encoder's rows, as tensors on the device."""
 
     active: Tensor  # int64[A]
     active_starts: Tensor  # int64[B]
@@ -61,7 +61,7 @@ class SparseInput:
 
 
 class _MoveLogits(torch.autograd.Function):
-    """Logits of moves on a processor by the encoder's kernels."""
+    """Logits of moves, computed on a processor by the encoder's kernels."""
 
     @staticmethod
     def forward(ctx: Any, units: Tensor, table: Tensor, bias: Tensor, x: SparseInput) -> Tensor:
@@ -79,7 +79,7 @@ class _MoveLogits(torch.autograd.Function):
 
 
 def move_logits(units: Tensor, table: Tensor, bias: Tensor, x: SparseInput) -> Tensor:
-    """Return the logit of each move [M]: the product of its position's units with the sum of its rows, plus biases."""
+    """Return the logits of moves [M]: their positions' units times the sums of their rows, plus their biases."""
     if units.device.type == "cpu":
         logits: Tensor = _MoveLogits.apply(units.contiguous(), table, bias, x)
         return logits
@@ -90,7 +90,7 @@ def move_logits(units: Tensor, table: Tensor, bias: Tensor, x: SparseInput) -> T
 
 
 class _ClippedSquare(torch.autograd.Function):
-    """min(max(x, 0), 1) squared, with a gradient outside of [0, 1] as well if a step would lead back inside."""
+    """The square of x clipped to [0, 1]. Outside, the gradient is kept if a step would lead back into the range."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -227,7 +227,7 @@ MAX_BLUR = 0.01
 
 
 def to_tensors(network: SparseNetwork) -> dict[str, Array]:
-    """Return the tensors of a network's file, named as the fields of native's SparseNetwork.
+    """Return the tensors of a network's file, by the field names of native's SparseNetwork.
 
     Raises:
         NetworkError: weights exceed the range, or rounding would lose too much.
@@ -255,13 +255,13 @@ def export_sparse(network: SparseNetwork, name: str, training: Mapping[str, str]
     """Return the content of a network's file. `training` describes the origin of the weights.
 
     Raises:
-        NetworkError: as `to_tensors`.
+        NetworkError: see `to_tensors`.
     """
     return write_sparse(to_tensors(network), describe_outputs(network, name, training, ("policy", "value_logit"), {}))
 
 
 def from_sparse(tensors: Mapping[str, Array]) -> SparseShogi:
-    """Return the network of a file's tensors. Its weights are exact except for rounding.
+    """Return a network with the tensors of a file. Except for rounding, its weights are exact.
 
     Raises:
         NetworkError: the tensors are for another game.
@@ -292,7 +292,7 @@ def from_sparse(tensors: Mapping[str, Array]) -> SparseShogi:
 
 
 def _rounded(name: str, weights: Array, one: int, most: int) -> Array:
-    """Return weights as integers, with `one` for 1.
+    """Return weights as integers. 1.0 becomes `one`.
 
     Raises:
         NetworkError: a weight is greater than `most`, or not finite.
@@ -304,7 +304,7 @@ def _rounded(name: str, weights: Array, one: int, most: int) -> Array:
 
 
 def _hidden(weights: Array) -> tuple[Array, float]:
-    """Return the second layer in 16 bits, and the integer for 1 in its products with outputs."""
+    """Return the second layer in 16 bits, and the integer that stands for 1 in its products with outputs."""
     magnitudes = np.abs(weights)
     greatest, norm = magnitudes.max(), magnitudes.sum(1).max()
     if not np.isfinite(norm):

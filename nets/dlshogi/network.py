@@ -1,4 +1,4 @@
-"""Networks for shogi in ONNX files: recognise them by inputs and outputs, and read the settings beside them.
+"""Shogi networks in ONNX files: recognises them by inputs and outputs, and reads the settings beside them.
 
 Two forms. Both read boards [9][9] = [file][rank], so that a point's index is the square:
 
@@ -49,7 +49,7 @@ class ShogiForm(enum.IntEnum):
 
 @dataclass(frozen=True)
 class ShogiNetwork:
-    """Inputs and outputs of a shogi network."""
+    """The inputs and outputs of a shogi network's file."""
 
     form: ShogiForm
     board: TensorInfo  # the input of planes
@@ -84,7 +84,7 @@ class ShogiNetwork:
 
     @property
     def fixed_rows(self) -> int | None:
-        """Batch size of a file for batches of one size; None for other files."""
+        """Batch size, if the file is for batches of one size only; otherwise None."""
         shape = self.board.shape
         return shape[0] if shape is not None and shape[0] > 0 else None
 
@@ -101,7 +101,7 @@ class ShogiNetwork:
         return f"dlshogi-{DLSHOGI_PLANES}-{self.extras}"
 
     def describe(self, name: str, source_file: str, source_sha256: str) -> NetworkInfo:
-        """Return the record that players and `yomi net info` read."""
+        """Return the metadata that players and `yomi net info` read."""
         value = ("probability to win" if self.is_chance else "value in [-1, 1]") + " for the side to move"
         return NetworkInfo(
             game="shogi",
@@ -164,7 +164,7 @@ def _by_shapes(header: OnnxHeader) -> ShogiNetwork | None:
 
 
 def _channels(tensor: TensorInfo) -> int:
-    """Return C of an input [N, C, 9, 9]; 0 for other shapes."""
+    """Return C for an input [N, C, 9, 9], and 0 for other shapes."""
     shape = tensor.shape
     return shape[1] if shape is not None and len(shape) == 4 and shape[2:] == (SIDE, SIDE) else 0
 
@@ -192,7 +192,7 @@ class _Nobody:
 
 
 def unsupported(graph: OnnxGraph, network: ShogiNetwork) -> str | None:
-    """Return why yomi's own kernels cannot compute a graph, or None if they can."""
+    """Return the reason why yomi's own kernels cannot compute a graph, or None if they can."""
     builder: Any = _Nobody()
     try:
         write_program(graph, network.ends, builder)
@@ -202,7 +202,7 @@ def unsupported(graph: OnnxGraph, network: ShogiNetwork) -> str | None:
 
 
 def graph_facts(path: Path, network: ShogiNetwork) -> list[tuple[str, str]]:
-    """Return names and values of a graph's properties as text. If the graph cannot be read, return only the reason.
+    """Return facts about a graph as pairs (name, text). If the graph cannot be read, return only the reason.
 
     Raises:
         NetworkError: the file is damaged.
@@ -239,7 +239,7 @@ def _computed_by(reason: str | None) -> tuple[str, str]:
 
 
 def read_settings(network: str | Path) -> dict[str, str]:
-    """Return the options that a network recommends in `MODEL.onnx.ini`, by dlshogi's names; empty without that file.
+    """Return the options that `MODEL.onnx.ini` recommends, by dlshogi's names; empty if there is no such file.
 
     Empty lines, comments (# or ;) and section headers are skipped. Values are not interpreted here.
 

@@ -1,4 +1,4 @@
-"""Networks for shogi with random weights, for measurements of speed and trials of devices.
+"""Shogi networks with random weights, for measurements of speed and trials of devices.
 
 The graphs resemble PyTorch's exports of dlshogi's networks: norms are folded into the preceding convolution, except for
 the first norm, which follows a sum of three.
@@ -28,7 +28,7 @@ def write_network(path: Path, blocks: int, channels: int) -> Path:
 
 
 class RandomNetwork:
-    """dlshogi's form; the same shape gives the same weights. Tests have subclasses for other forms."""
+    """A network in dlshogi's form. Equal shapes have equal weights. Tests have subclasses for other forms."""
 
     outputs = "output_policy", "output_value"
     directions = value_planes = DLSHOGI_DIRECTIONS

@@ -1,1 +1,1 @@
-"""KataGo's networks: read their files, convert them to ONNX, and read their outputs."""
+"""KataGo's networks: reads their files, converts them to ONNX, and reads their outputs."""

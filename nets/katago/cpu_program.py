@@ -32,7 +32,7 @@ _NAMES = {
 
 
 def unsupported(network: katago.KataGoNetwork) -> str | None:
-    """Return why a network cannot be written as a program, or None if it can."""
+    """Return the reason why a network cannot be written as a program, or None if it can."""
     trunk, policy, value = network.trunk, network.policy_head, network.value_head
     height, width = trunk.conv.weights.shape[2:]
     if height != width:
@@ -121,7 +121,7 @@ class _Writer(Generic[M, V]):
         self._heads(tip)
 
     def _bias(self, trunk: katago.Trunk) -> V:
-        """Return the vector, computed from the globals, that is added to each point of the first convolution."""
+        """Return a vector that is added to each point of the first convolution. It is computed from the globals."""
         builder, plain = self._builder, identity_norm(trunk.channels)
         numbers, encoder = builder.globals_(), trunk.meta_encoder
         if encoder is None:
@@ -134,13 +134,13 @@ class _Writer(Generic[M, V]):
         return builder.dense(numbers, np.pad(trunk.matmul.weights, ((0, katago.META_CHANNELS), (0, 0))), plain, encoded)
 
     def _blocks(self, stream: M, normed: M | None, blocks: Sequence[katago.Block], last: Norm | None) -> M | None:
-        """Write blocks, and return last(stream after them).
+        """Write blocks. Return last(stream after them).
 
         Args:
-            stream: the blocks add to it.
+            stream: map to which the blocks add.
             normed: input of the first block; None if that is the stream, as for transformer blocks.
-            blocks: in order.
-            last: None if the part after the blocks reads the stream.
+            blocks: the blocks in order.
+            last: norm after the blocks; None if the part after the blocks reads the stream.
         """
         builder = self._builder
         for index, block in enumerate(blocks):
@@ -174,7 +174,7 @@ class _Writer(Generic[M, V]):
         self._builder.attend(stream, query, key, value, block.out.weights, heads, groups, angles, epsilon)
 
     def _middle(self, block: katago.OrdinaryBlock | katago.GlobalPoolingBlock | katago.BottleneckBlock, normed: M) -> M:
-        """Write all of a block except its last convolution."""
+        """Write a block without its last convolution. Return that convolution's input."""
         builder = self._builder
         norm2 = _norm(block.norm2, block.act2)
         if isinstance(block, katago.BottleneckBlock):
@@ -200,7 +200,7 @@ class _Writer(Generic[M, V]):
         return builder.spread(regular, builder.dense(builder.pool(pooled), matrix, biased(shift)), activation)
 
     def _pool_matrix(self, matrix: FloatArray) -> FloatArray:
-        """Return the matrix for sums and maxima, given the one for means, scaled means and maxima."""
+        """Convert a matrix for means, scaled means and maxima to a matrix for sums and maxima."""
         mean, scaled, greatest = np.split(matrix, 3)
         sums = (mean + scaled * katago.size_offset(self._area)) / self._area
         return np.concatenate([sums, greatest]).astype(np.float32)
@@ -253,7 +253,7 @@ class _Writer(Generic[M, V]):
 
 
 def _first_norm(blocks: Sequence[katago.Block], last: Norm | None) -> Norm | None:
-    """Return the norm of the first block, or of the part after the blocks if there are none."""
+    """Return the norm of the first block, or without blocks the norm of the part after them."""
     if not blocks:
         return last
     block = blocks[0]

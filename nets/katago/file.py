@@ -48,7 +48,7 @@ def parse_network(data: bytes, path: str = "network") -> katago.KataGoNetwork:
 
 
 def looks_like_network(path: Path) -> bool:
-    """Whether the first bytes of a file look like a KataGo network: a name and three small integers.
+    """Return whether a file begins like a KataGo network: with a name and three small integers.
 
     Raises:
         NetworkError: the file cannot be read.
@@ -58,7 +58,7 @@ def looks_like_network(path: Path) -> bool:
 
 
 class _Reader:
-    """Reads records in file order; the methods mirror the sections of the format."""
+    """Reads records in the order of the file. Its methods correspond to the sections of the format."""
 
     def __init__(self, stream: _TokenStream) -> None:
         self._stream = stream
@@ -165,11 +165,11 @@ class _Reader:
         return katago.MatBias(name, self._stream.floats(channels))
 
     def _make(self, kind: type[T], layout: str, sizes: dict[str, int], **others: Any) -> T:
-        """Return an object of the dataclass `kind` with the records of a layout, and with other fields."""
+        """Return an object of the dataclass `kind` from the records of a layout and other fields."""
         return kind(**{**others, **self._records(kind, layout, sizes)})
 
     def _records(self, kind: type, layout: str, sizes: dict[str, int]) -> dict[str, Any]:
-        """Return the records of a layout by field. `sizes` has the known channels by letter, and gets the others."""
+        """Return the records of a layout by field. `sizes` maps letters to numbers of channels; new ones are added."""
         found: dict[str, Any] = {}
         for name, record, letters in katago.entries(kind, layout):
             known = [sizes.get(letter, 0) * factor or None for factor, letter in letters]
@@ -345,7 +345,7 @@ def _read_container(path: Path) -> bytes:
 
 
 def _read_head(path: Path, size: int = 4096) -> bytes:
-    """Return up to `size` first bytes of the uncompressed content; empty if it cannot be uncompressed."""
+    """Return up to `size` bytes from the beginning of the uncompressed content; empty if it cannot be uncompressed."""
     try:
         with path.open("rb") as stream:
             raw = stream.read(_HEAD_BYTES)
@@ -396,7 +396,7 @@ def _decompress(raw: bytes, limit: int, path: str) -> bytes:
 
 
 class _TokenStream:
-    """Reads tokens and float blocks one after another from the content of a network file.
+    """Reads tokens and blocks of floats from the content of a network file.
 
     Every error is a `NetworkError` with the file and the current record.
     """
@@ -411,16 +411,16 @@ class _TokenStream:
         self._record = "header"
 
     def error(self, message: str) -> NetworkError:
-        """Return an error with the position in the file; the caller raises it."""
+        """Return an error with the position in the file. The caller raises it."""
         return NetworkError(f"{self._path}: record {self._record!r}: {message}")
 
     def name(self) -> str:
-        """Read the name of a record, for later errors."""
+        """Read and return the name of a record. Later errors contain it."""
         self._record = self.token("a name")
         return self._record
 
     def token(self, expected: str) -> str:
-        """Read the next token. `expected` describes it in words."""
+        """Return the next token. `expected` describes it, for errors."""
         self._skip_whitespace()
         data, start = self._data, self._position
         end = start
@@ -466,7 +466,7 @@ class _TokenStream:
         return value
 
     def floats(self, count: int) -> FloatArray:
-        """Read a block of `count` floats [count]."""
+        """Return a block of floats [count]."""
         if self._binary:
             return self._binary_floats(count)
         return self._text_floats(count)

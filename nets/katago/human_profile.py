@@ -1,4 +1,4 @@
-"""Profiles of human-SL networks, by KataGo's names: the players that a network imitates."""
+"""Profiles for human-SL networks, by KataGo's names. A profile describes the players that a network imitates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class HumanProfile:
 
     @classmethod
     def parse(cls, name: str) -> HumanProfile:
-        """Return the profile of a name such as rank_5k, or raise ValueError."""
+        """Return the profile for a name such as rank_5k. Raises ValueError."""
         kind, _, rest = name.partition("_")
         if kind in RANKED_DATES:
             ranks = rest.split("_")
@@ -40,7 +40,7 @@ class HumanProfile:
 
 
 def check_profile(name: str) -> str | None:
-    """Return a profile's name, None for KataGo's names of no profile, or raise ValueError."""
+    """Return the name of a profile, or None for KataGo's names of no profile. Raises ValueError."""
     if name in ("", "_", '""'):
         return None
     HumanProfile.parse(name)

@@ -1,4 +1,4 @@
-"""A KataGo network as data: the records of a network file of versions 8 to 17.
+"""A KataGo network as data: the records of a network file, versions 8 to 17.
 
 Weights are float32 in the order of the computation, not of the file: convolutions are [out, in, ky, kx], matrices [in,
 out]. Nothing is folded or simplified here; `cpu_program` and its builders do that.
@@ -45,7 +45,7 @@ def rope_angles(rope: FloatArray, size: BoardSize) -> npt.NDArray[np.float64]:
 
 
 def fixed_rope(kv_heads: int, pairs: int, theta: float) -> FloatArray:
-    """Return the rotations [kv_heads, pairs, (x, y)] of rotary positions that are not learned."""
+    """Return the rotations [kv_heads, pairs, (x, y)] of rotary positions with fixed angles."""
     half = pairs // 2
     speeds = theta ** (-2.0 * np.arange(pairs - half) / pairs)
     turns = np.zeros((kv_heads, pairs, 2), np.float32)
@@ -88,7 +88,7 @@ class BatchNorm:
     epsilon: float
 
     def folded(self) -> tuple[FloatArray, FloatArray]:
-        """Return scale [C] and bias [C] such that the norm is x * scale + bias."""
+        """Return scale [C] and bias [C] for which the norm is x * scale + bias."""
         scale = self.scale.astype(np.float64) / np.sqrt(self.variance.astype(np.float64) + self.epsilon)
         bias = self.bias - self.mean * scale
         return scale.astype(np.float32), bias.astype(np.float32)
@@ -205,7 +205,7 @@ Block: TypeAlias = OrdinaryBlock | GlobalPoolingBlock | BottleneckBlock | Attent
 
 @dataclass(frozen=True, eq=False)
 class MetaEncoder:
-    """The three-layer perceptron from 192 human-SL inputs to a bias of the trunk."""
+    """A perceptron with three layers, from 192 human-SL inputs to a bias of the trunk."""
 
     matmul1: MatMul
     bias1: MatBias
@@ -234,11 +234,10 @@ class Trunk:
 
 @dataclass(frozen=True, eq=False)
 class PolicyHead:
-    """The policy of the board and of the pass.
+    """The policy of the points and of the pass.
 
-    * G = pool(act_g1(norm_g1(g1(t))))
-    * board = p2(act_p1(norm_p1(p1(t) + G @ matmul)))
-    * pass = G @ matmul_pass; from version 15 on act_pass(G @ matmul_pass + bias_pass) @ matmul_pass2
+    * G = pool(act_g1(norm_g1(g1(t)))) * board = p2(act_p1(norm_p1(p1(t) + G @ matmul))) * pass = G @ matmul_pass; from
+    version 15 on act_pass(G @ matmul_pass + bias_pass) @ matmul_pass2
     """
 
     p1: Conv
@@ -279,7 +278,7 @@ class ValueHead:
 
 @dataclass(frozen=True)
 class OutputScales:
-    """Factors from raw outputs to points and squared errors; stored in the file from version 13."""
+    """Factors from raw outputs to points and squared errors. Files contain them from version 13 on."""
 
     td_score: float = 20.0
     score_mean: float = 20.0
@@ -303,12 +302,12 @@ class KataGoNetwork:
 
     @property
     def global_channels(self) -> int:
-        """Number of inputs that are not per point: the globals, and the metadata of a human-SL network."""
+        """Number of inputs that are numbers for the whole board: the globals, and a human-SL network's metadata."""
         return GLOBAL_CHANNELS + (META_CHANNELS if self.trunk.meta_encoder is not None else 0)
 
     @property
     def policy_channels(self) -> int:
-        """Number of policy channels in use: the ordinary one and, if there is one, the optimistic one."""
+        """Number of policy channels in use: the ordinary policy, and the optimistic policy if there is one."""
         # Human-SL networks are played without optimism, as in KataGo (nneval.cpp).
         return 1 if self.trunk.meta_encoder is not None else min(2, self.policy_head.p2.out_channels)
 
@@ -335,7 +334,7 @@ VALUE = "v1 c v, norm_v1 v, act_v1, v2 3v h, v2_bias h, act_v2, v3 h r, v3_bias 
 
 
 def entries(kind: type, layout: str) -> Iterator[tuple[str, str, list[tuple[int, str]]]]:
-    """Yield field, type of the record, and its channels as (factor, letter), of a layout of the dataclass `kind`."""
+    """Yield (field, type of the record, channels as (factor, letter)) for a layout of the dataclass `kind`."""
     types = {field.name: str(field.type).removesuffix(" | None") for field in fields(kind)}
     for entry in layout.split(", "):
         name, *sizes = entry.split()

@@ -72,7 +72,7 @@ def export_onnx(
 
 @dataclass
 class _Map:
-    """A map [B, C, N, N], or points [B, N * N, C], of (tensor - offset) * scale. Blocks change a stream in place."""
+    """A map [B, C, N, N] or points [B, N * N, C], of (tensor - offset) * scale. Blocks change a stream in place."""
 
     tensor: str
     offset: FloatArray  # [C]
@@ -91,7 +91,7 @@ class _Part:
 
 
 def _wanted_offset(norm: Norm) -> FloatArray | None:
-    """Return the offset of a stream that leaves only the activation and a scale of a norm, or None if there is none."""
+    """Return the stream's offset with which a norm needs only an activation and a scale, or None if there is none."""
     scale, bias, activation = norm
     if (scale == 1.0).all():
         return bias
@@ -268,7 +268,7 @@ class _OnnxBuilder:
     # Streams as maps and as points
 
     def _shifted(self, source: _Map, offset: FloatArray) -> str:
-        """Return the tensor with another offset. This costs an Add unless the offset is already right."""
+        """Return the tensor of a map with another offset. This needs an Add unless the map has this offset already."""
         difference = offset - source.offset
         if not difference.any():
             return source.tensor
@@ -282,7 +282,7 @@ class _OnnxBuilder:
             stream.tensor, stream.is_points = graph.op("Transpose", rows, perm=[0, 3, 1, 2]), False
 
     def _points(self, stream: _Map) -> str:
-        """Turn a stream into points [B, A, C] of offset 0, and return its tensor."""
+        """Convert a stream to points [B, A, C] with offset 0, and return their tensor."""
         graph, zeros = self.graph, np.zeros_like(stream.offset)
         stream.tensor, stream.offset = self._shifted(stream, zeros), zeros
         if not stream.is_points:
@@ -399,13 +399,13 @@ class _OnnxBuilder:
 
 
 def _repeat_heads(weights: FloatArray, groups: int, heads: int) -> FloatArray:
-    """Repeat each head's columns of [C, groups * width] for the heads that share it: [C, heads * width]."""
+    """Repeat the columns [C, groups * width] of each key-value head for the heads that share it: [C, heads * width]."""
     channels = weights.shape[0]
     return np.repeat(weights.reshape(channels, groups, -1), heads // groups, axis=1).reshape(channels, -1)
 
 
 def convert(path: Path, board_size: BoardSize, source_sha256: str) -> bytes:
-    """Return the ONNX file made from a KataGo network file for one board size. It contains its metadata.
+    """Convert a KataGo network file to the content of an ONNX file for one board size, with metadata.
 
     Raises:
         NetworkError: the file is broken, or the board size is out of range.

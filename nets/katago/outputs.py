@@ -1,4 +1,4 @@
-"""Metadata of KataGo networks, and their raw outputs as probabilities, points and ownership, in numpy.
+"""Metadata of KataGo networks. Also converts raw outputs to probabilities, points and ownership, in numpy.
 
 This is the readable reference; the search has its own kernel. All numbers are for the side to move.
 """
@@ -25,7 +25,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class RawOutputs:
-    """The four outputs of the ONNX graph for a batch."""
+    """The four outputs of a network's ONNX graph, for a batch."""
 
     policy: FloatArray  # [B, 1 or 2, A + 1] logits, pass last
     value: FloatArray  # [B, 3] logits of win, loss, no result
@@ -54,14 +54,14 @@ class Outputs:
     ownership: FloatArray  # [B, A] in [-1, 1], +1 = the side to move owns the point
 
     def only(self, rows: npt.NDArray[np.int64]) -> Outputs:
-        """Return the outputs of some positions, in the order of `rows`."""
+        """Return the outputs of the positions `rows`, in this order."""
         arrays = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         chosen: dict[str, Any] = {name: array[rows] for name, array in arrays.items() if array is not None}
         return dataclasses.replace(self, **chosen)
 
 
 def has_no_result(ko_rule: str, scoring: str) -> bool:
-    """Whether a game under these rules can end without a result; otherwise that output is ignored.
+    """Return whether a game under these rules can end without a result. Otherwise that output is ignored.
 
     Args:
         ko_rule: SIMPLE, POSITIONAL, SITUATIONAL or SPIGHT.
@@ -78,7 +78,7 @@ def post_process(
     *,
     optimism: float = 0.0,
 ) -> Outputs:
-    """Convert raw outputs.
+    """Convert raw outputs to predictions.
 
     Args:
         raw: the graph's outputs for B positions.
@@ -114,7 +114,7 @@ def post_process(
 
 
 def scales_of(info: NetworkInfo) -> OutputScales:
-    """Return the scale factors of a network's metadata, or the default ones.
+    """Return the scale factors in a network's metadata; without them, the default factors.
 
     Raises:
         NetworkError: the metadata contain other names.
@@ -143,7 +143,7 @@ def policy_probabilities(logits: FloatArray, legal: BoolArray, *, optimism: floa
 def value_probabilities(
     logits: FloatArray, no_result_possible: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return win, loss and no result, each [B], from logits [B, 3]. No result is 0 if it is impossible."""
+    """Return the probabilities of win, loss and no result (0 if impossible), each [B], from logits [B, 3]."""
     possible = np.broadcast_to(np.asarray(no_result_possible, dtype=np.bool_), (logits.shape[0],))
     kept = logits.astype(np.float32)
     kept[~possible, 2] = -np.inf
@@ -171,7 +171,7 @@ def shortterm_errors(
 
 
 def error_scales(info: NetworkInfo) -> tuple[float, float, float]:
-    """Return arguments for the errors in yomi.native.go.outputs: two scales, and the factor before softplus."""
+    """Return (value scale, score scale, factor before softplus) for the errors in yomi.native.go.outputs."""
     if info.misc_channels < 6:
         return 0.0, 0.0, 0.0
     if info.model_version < 10:
@@ -194,7 +194,7 @@ _OUTPUTS = {
 
 
 def describe(network: KataGoNetwork, board_size: int, source_file: str, source_sha256: str) -> NetworkInfo:
-    """Return the metadata of a network prepared for boards of `board_size`."""
+    """Return the metadata of a network that was converted for boards of `board_size`."""
     return NetworkInfo(
         game="go",
         board_size=board_size,

@@ -1,4 +1,4 @@
-"""Write KataGo network files of all versions that `yomi.nets.katago.file` reads, and compress them.
+"""Writes KataGo network files in all versions that `yomi.nets.katago.file` reads, and compresses them.
 
 `_Writer` mirrors the reader record by record.
 """
@@ -27,7 +27,7 @@ _KINDS = {
 
 
 def write_network(network: katago.KataGoNetwork, *, text: bool = False, theta: float | None = None) -> bytes:
-    """Return the content of a network file. With `theta`, attention blocks get fixed instead of learnable RoPE."""
+    """Return a network as the content of a file. With `theta`, attention blocks get fixed instead of learnable RoPE."""
     return _Writer(network.version, text, theta).network(network)
 
 
@@ -154,7 +154,7 @@ class _Writer:
 
 
 def _widths(blocks: tuple[katago.Block, ...], channels: int) -> tuple[int, int, int, int]:
-    """Return the channels in the trunk's header: mid, regular, dilated and pooled."""
+    """Return the numbers of channels for the trunk's header: mid, regular, dilated and pooled."""
     middle = next((block.conv1.out_channels for block in blocks if isinstance(block, katago.OrdinaryBlock)), channels)
     pooling = next((block for block in blocks if isinstance(block, katago.GlobalPoolingBlock)), None)
     if pooling is None:
@@ -169,7 +169,7 @@ _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 2, "pb": 2, "d
 
 
 def compress(network: katago.KataGoNetwork) -> bytes:
-    """Return the content of a `.bin.xz` file of the network, a third as large, with rounded block weights."""
+    """Return a network as the content of a `.bin.xz` file, a third as large, because block weights are rounded."""
     # Each layer has a step, a power of two, and its weights become multiples of it. So the lower bits of the floats are
     # zero, and the upper bits take few values. xz, configured for four-byte numbers, then needs little more than the
     # weights' entropy.
@@ -193,7 +193,7 @@ def _rounded(part: Any) -> Any:
 
 
 def round_weights(weights: FloatArray) -> FloatArray:
-    """Return the weights of a layer, [out, ...], as multiples of a power of two.
+    """Round the weights of a layer, [out, ...], to multiples of a power of two.
 
     The sum of each channel's weights stays the same within one step.
     """

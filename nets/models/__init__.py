@@ -1,4 +1,4 @@
-"""The networks that come with yomi. nets/README.md describes their training."""
+"""The networks that are part of yomi. nets/README.md describes their training."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAST = "fast"
 
 @dataclass(frozen=True, slots=True)
 class Bundled:
-    """A network that comes with yomi."""
+    """A network that is part of yomi."""
 
     file: str
     game: str
@@ -82,7 +82,7 @@ BUNDLED = (
 
 
 def default_network(game: str, *, on_processor: bool = False) -> Path:
-    """Return the network that a game uses if the user names none.
+    """Return the network for a game if the user names none.
 
     Args:
         game: go or shogi.
@@ -93,7 +93,7 @@ def default_network(game: str, *, on_processor: bool = False) -> Path:
 
 
 def fast_network(game: str, *, on_processor: bool = False) -> Path:
-    """Return the fastest bundled network of a game; arguments as in `default_network`."""
+    """Return the fastest bundled network for a game. The arguments are those of `default_network`."""
     file = FOR_SPEED.get(game)
     return default_network(game, on_processor=on_processor) if file is None else Path(__file__).parent / file
 
@@ -104,5 +104,5 @@ def network_of_levels(game: str) -> Path | None:
 
 
 def bundled(name: str) -> Bundled | None:
-    """Return the bundled network of that name, with or without extensions, or None."""
+    """Return the bundled network with a name (suffixes may be missing), or None."""
     return next((each for each in BUNDLED if name in (each.name, each.file)), None)

@@ -39,7 +39,7 @@ NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_-]{1,96}")
 
 @dataclass(frozen=True)
 class DataConfig:
-    """The data to learn from."""
+    """The data from which a network learns."""
 
     folders: tuple[str, ...] = option(
         MISSING, "read these data sets", more="Paths are relative to the configuration's folder."
@@ -53,7 +53,7 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How to learn."""
+    """How a network is trained: steps, batches, optimizer and others."""
 
     # fmt: off
     # The code may set 0 steps: unlimited, for a training that is given its batches (yomi.nets.training.loop).
@@ -100,7 +100,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class LossConfig:
-    """Weights of the losses. Losses without an output or a label do not count."""
+    """Weights of the losses. Losses without an output or a label are ignored."""
 
     # fmt: off
     policy: float = number(1.0, 0, None, "weigh the policy")
@@ -131,7 +131,7 @@ LABELS = {"policy": "policy_moves", "score": "lead", "points": "ownership"}
 
 @dataclass(frozen=True)
 class TeacherConfig:
-    """A network whose inner maps are learned besides the labels (FitNets, Romero et al. 2015)."""
+    """A network whose inner maps are targets besides the labels (FitNets, Romero et al. 2015)."""
 
     network: str = option(
         "", "learn the trunk of this KataGo network, which has the same shape",
@@ -141,7 +141,7 @@ class TeacherConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """A whole configuration file."""
+    """A complete configuration."""
 
     kind: str
     name: str
@@ -158,13 +158,13 @@ class Config:
     """Folder of the file; data folders are relative to it."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything that determines the result, as plain values."""
+        """Return all settings that determine the result, as plain values."""
         record = dataclasses.asdict(self)
         del record["folder"]
         return record
 
     def needed_columns(self) -> dict[str, str]:
-        """Return the columns without which settings do nothing, by setting. Defaults are made for all rows."""
+        """Return the column that each setting needs to have an effect, by setting. Defaults need no such columns."""
         plain = vars(LossConfig())
         chosen = {name: weight for name, weight in vars(self.loss).items() if weight not in (0.0, plain[name])}
         names = {name: LABELS.get(name, name.removesuffix("_error")) for name in chosen if name != "hints"}
@@ -175,7 +175,7 @@ class Config:
 
 
 def read_config(path: Path, sets: Sequence[str] = ()) -> Config:
-    """Read a configuration file, or the bundled recipe of that name, and put `TABLE.KEY=VALUE` of `sets` over it.
+    """Read a configuration file, or the bundled recipe of that name. `TABLE.KEY=VALUE` of `sets` replaces values.
 
     Paths in a recipe that is given by name are relative to the current folder.
 

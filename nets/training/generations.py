@@ -1,6 +1,7 @@
-"""Train again and again while the data grow: from the window of the newest rows to the next network, which may grow.
+"""Trains a network again and again while its data set grows. Each time the window of newest rows gives the next
+network.
 
-New blocks follow the last block, and begin as the identity.
+The network may grow, too. New blocks follow the last block, and begin as the identity.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ BLOCKS, POOLING = "blocks", "pooling_blocks"
 
 
 class Generations:
-    """A network with its optimizer and averaged weights, from one generation to the next."""
+    """A network with its optimizer and averaged weights, which continue from one generation to the next."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class Generations:
         growth: Growth = (),
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """Check the configuration. A run that resumes loads its checkpoint at the first `run`.
+        """Check the configuration. If a run continues, its checkpoint is loaded at the first `run`.
 
         Args:
             folder: folder of the checkpoint and the network's file.
@@ -102,7 +103,7 @@ class Generations:
     def run(
         self, dataset: Dataset, generation: int, rows: int, before: int, steps: int, progress: Progress
     ) -> tuple[Path, int]:
-        """Train on the window, and return the network's file and the rows of the window.
+        """Train on the window. Return the network's file and the number of rows in the window.
 
         After a kill the same generation is trained again from the last checkpoint, with the same result.
 
@@ -163,7 +164,7 @@ def check_growth(network: Mapping[str, Any], growth: Growth) -> None:
 
 
 def grown(config: Config, growth: Growth, rows: int, least: int = 0) -> Config:
-    """Return the configuration of the network at `rows` rows. It has `least` blocks or more."""
+    """Return the configuration for a network at `rows` rows of data. It has at least `least` blocks."""
     if config.kind not in GROWING or not (growth or least):
         return config
     options = dict(config.options)
@@ -179,7 +180,7 @@ def grown(config: Config, growth: Growth, rows: int, least: int = 0) -> Config:
 
 
 def grow(path: Path, config: Config, growth: Growth, rows: int) -> tuple[Config, int]:
-    """Add the blocks that its network lacks at `rows` rows to a checkpoint.
+    """Add blocks to the network in a checkpoint, if it should have more at `rows` rows of data.
 
     The network's outputs stay the same, for the weights and for their average. The optimizer's state stays for old
     weights and begins for new ones. A network with more blocks keeps them.

@@ -1,4 +1,4 @@
-"""The training loop: batches in, a network out. It can be stopped at any step and resumes from the last checkpoint.
+"""The training loop turns batches into a network. It can be stopped at any step, and resumes from the last checkpoint.
 
 Start reading at `Trainer.run`. A run's folder contains checkpoint.pt, train.csv, test.csv, curves.png if matplotlib is
 installed, and at the end the network's file.
@@ -52,7 +52,7 @@ Progress = Callable[[int, dict[str, float]], None]
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device of a configuration.
+    """Return the device that a configuration names.
 
     Raises:
         NetworkError: the configuration asks for cuda, which is not available.
@@ -63,7 +63,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def _precision(name: str, device: torch.device) -> torch.dtype | None:
-    """Return the type for convolutions; None for float32. auto: bf16 if the device multiplies it."""
+    """Return the number type for convolutions; None for float32. `auto` is bf16 if the device multiplies it."""
     if name == "auto":
         cpu = device.type == "cpu"
         has_bf16 = torch.cpu._is_avx512_bf16_supported() if cpu else torch.cuda.is_bf16_supported()
@@ -72,7 +72,7 @@ def _precision(name: str, device: torch.device) -> torch.dtype | None:
 
 
 class Trainer:
-    """A training: its network, data and progress."""
+    """A training, with its network, data and progress."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Trainer:
         self._learning = self.group.shared(self.network)
 
     def use(self, source: Source) -> None:
-        """Continue with another source's batches, from its first one.
+        """Continue with the batches of another source, from its first batch.
 
         Raises:
             NetworkError: it has other features.
@@ -185,7 +185,7 @@ class Trainer:
         return self.folder / CHECKPOINT
 
     def run(self, progress: Progress, stop_at: int | None = None, stops: Callable[[], bool] = lambda: False) -> None:
-        """Train to the last step of the configuration or source, to `stop_at`, or until a test stops it.
+        """Train to the last step of the configuration or source, to `stop_at`, or until `stops` returns True.
 
         A checkpoint is written at the end.
 
@@ -245,7 +245,7 @@ class Trainer:
         return Reader(self.source, first, last, make, self.config.training.loaders)
 
     def train_step(self, example: Example) -> dict[str, Tensor]:
-        """Train on one batch and return its losses, on the device."""
+        """Train on one batch. Return its losses as tensors on the device."""
         settings = self.config.training
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(settings, self.step)
@@ -286,7 +286,7 @@ class Trainer:
         return table
 
     def export(self) -> Path:
-        """Write the network's file, with averaged weights if there are any, and return its path."""
+        """Write the network's file, with averaged weights if there are any. Return its path."""
         info = {
             "step": str(self.step),
             "positions": str(self.step * self.config.training.batch),
@@ -297,7 +297,7 @@ class Trainer:
             return export_file(self.network, self.config.name, self.folder, info)
 
     def save(self) -> None:
-        """Write the checkpoint. In a group, the first process does.
+        """Write the checkpoint. In a group only the first process does this.
 
         Raises:
             NetworkError: weights are not finite; the last checkpoint stays.
@@ -325,7 +325,7 @@ class Trainer:
         save_checkpoint(self.checkpoint, state)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Resume from a checkpoint, with the configuration's present settings of the optimizer.
+        """Resume from a checkpoint. The optimizer's settings come from the configuration.
 
         Raises:
             NetworkError: it belongs to another network or optimizer.
@@ -377,7 +377,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def _evaluating(self) -> Iterator[None]:
-        """Switch the network to evaluation, with averaged weights if there are any."""
+        """Switch the network to evaluation inside the block, with averaged weights if there are any."""
         training = self.network.training
         kept = None
         if self.average is not None:
@@ -395,7 +395,7 @@ class Trainer:
             self.network.train(training)
 
     def _recent(self) -> Iterator[Example]:
-        """Yield the source's last batches before this step, or its first ones at the beginning."""
+        """Yield the source's last batches before this step; at the beginning, its first batches."""
         first = max(0, self.step - self.begun - STATISTICS_BATCHES)
         last = first + STATISTICS_BATCHES
         for step in range(first, min(last, self.source.steps or last)):
@@ -403,7 +403,7 @@ class Trainer:
 
 
 class _Means:
-    """Mean losses of the steps since the last call of `take`."""
+    """Mean losses over the steps since the last call of `take`."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -425,7 +425,7 @@ class _Means:
             raise NetworkError(f"loss {total} at step {step} found, expected a number")
 
     def take(self) -> dict[str, float]:
-        """Return the means by name, with `seconds` and `positions_per_second`, and reset them."""
+        """Return the means by name, with `seconds` and `positions_per_second`. Reset them."""
         names = sorted({name for found in self._found for name in found})  # in one order in all processes
         means = {name: float(self._mean(name)) for name in names}
         seconds = time.perf_counter() - self._since

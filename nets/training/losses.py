@@ -1,4 +1,4 @@
-"""Losses of a network's outputs against the labels or a teacher, and the outputs in the labels' units."""
+"""Losses of a network's outputs against labels or a teacher. Also converts outputs to the units of labels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHORT_HUBERS = {"short_value": 0.4, "short_score": 100.0}
 
 
 def losses(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
-    """Return the mean loss of every output that has a label, unweighted."""
+    """Return the mean loss of every output that has a label, without weights."""
     found: dict[str, Tensor] = {}
     labels = example.labels
     ownership = labels.get("ownership")
@@ -70,7 +70,7 @@ def losses(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
 
 
 def hints(maps: list[Tensor], wanted: list[Tensor]) -> Tensor:
-    """Return the share of the wanted maps' variance [B, C, N, N] that other maps miss, averaged over channels."""
+    """Return the share of the wanted maps' variance [B, C, N, N] that `maps` miss, averaged over channels."""
     return torch.stack([_missed_share(*pair) for pair in zip(maps, wanted, strict=True)]).mean()
 
 
@@ -109,7 +109,7 @@ Total: TypeAlias = Callable[[dict[str, Tensor], SimpleNamespace, dict[str, Tenso
 def weighted(
     found: dict[str, Tensor], weights: SimpleNamespace, outputs: dict[str, Tensor], example: Example
 ) -> Tensor:
-    """Return the sum of the losses by their weights: the loss of a training that sets no other."""
+    """Return the sum of losses times weights. Trainings use this loss by default."""
     return total(found, weights)
 
 
@@ -121,7 +121,7 @@ def loss_weights(config: Config, network: Network) -> SimpleNamespace:
     """Return the weights of all losses as attributes.
 
     Raises:
-        NetworkError: [loss] names no loss of the network, or a weight is no number of at least 0.
+        NetworkError: [loss] contains an unknown loss, or a weight that is not a number of at least 0.
     """
     weights = {**dataclasses.asdict(config.loss), **network.loss_weights}
     for name, weight in config.own_losses.items():
@@ -133,7 +133,7 @@ def loss_weights(config: Config, network: Network) -> SimpleNamespace:
 
 
 def mean_known(each: Tensor, known: Tensor) -> Tensor:
-    """Return the mean over known labels, 0 if there are none."""
+    """Return the mean of `each` over known labels; 0 if no label is known."""
     # The mean over the parts of several processes is the mean of the whole batch.
     return torch.where(known, each, 0.0).sum() / mean_count(known.sum())
 
@@ -158,7 +158,7 @@ def policy_loss(logits: Tensor, moves: Tensor, weights: Tensor) -> Tensor:
 
 
 def _points(found: Tensor, label: Tensor, huber: float | None) -> Tensor:
-    """Return the mean absolute error in points, or the Huber loss on the score's scale."""
+    """Return the mean absolute error in points, or with `huber` the Huber loss."""
     known = label.isfinite()
     errors = found - torch.where(known, label, 0.0)
     if huber is None:
@@ -170,7 +170,7 @@ def _points(found: Tensor, label: Tensor, huber: float | None) -> Tensor:
 
 
 def _owned_points(points: Tensor, ownership: Tensor) -> Tensor:
-    """Return the sum of absolute errors between a map of points and the ownership, averaged over the rows with labels.
+    """Return the sum of absolute errors between a map of points and the ownership, averaged over rows with labels.
 
     Args:
         points: [B, n, n]. The score is the mean of the n² entries.
@@ -196,7 +196,7 @@ def _misc(misc: Tensor, labels: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _square_errors(outputs: dict[str, Tensor], labels: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the losses of the squared short-term errors that a network predicts of itself."""
+    """Return the losses of the squared short-term errors that a network predicts for itself."""
     shares = torch.softmax(outputs["outcome"].float()[:, :2], 1)
     said = {
         "short_value": (shares[:, 0] - shares[:, 1], labels.get("short_value")),
@@ -213,7 +213,7 @@ def _square_errors(outputs: dict[str, Tensor], labels: Mapping[str, Tensor]) -> 
 
 
 def judged(outputs: dict[str, Tensor]) -> Judged:
-    """Return a network's outputs in the labels' units."""
+    """Convert a network's outputs to the units of the labels."""
     plain = {name: output.float() for name, output in outputs.items()}
     value = lead = None
     if "value" in plain:
@@ -242,7 +242,7 @@ def _array(tensor: Tensor | None) -> FloatArray | None:
 
 
 class Teacher:
-    """A KataGo network whose trunk after each block is a target for the trunk of the network that is trained."""
+    """A KataGo network. Its trunk after each block is the target for the trained network's trunk."""
 
     def __init__(self, path: Path, learner: Network, device: torch.device) -> None:
         """Read the network.

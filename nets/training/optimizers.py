@@ -27,7 +27,7 @@ SMALLEST_SIDE = 8
 
 
 def make_optimizer(network: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return the optimizer of a configuration. Biases and norms do not decay."""
+    """Return the optimizer that a configuration names. Biases and norms do not decay."""
     decayed = [each for each in network.parameters() if each.ndim > 1]
     others = [each for each in network.parameters() if each.ndim <= 1]
     groups: list[dict[str, Any]] = [
@@ -43,7 +43,7 @@ def make_optimizer(network: nn.Module, config: TrainingConfig) -> torch.optim.Op
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Load the state of an earlier optimizer of the same kind. The groups keep their own settings."""
+    """Load the state of an earlier optimizer of the same kind. The settings of the groups stay."""
     # PyTorch's own way would restore the old decay and momentum with the state.
     groups = [{name: each for name, each in group.items() if name != "params"} for group in optimizer.param_groups]
     optimizer.load_state_dict(state)
@@ -60,7 +60,7 @@ class Muon(torch.optim.Optimizer):
         Args:
             params: parameters or groups of them; a group may have a `weight_decay` of its own.
             lr: learning rate, of the size that suits Adam.
-            momentum: of Muon, Nesterov's.
+            momentum: Nesterov momentum of Muon.
         """
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": 0.0})
 
@@ -107,7 +107,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """Return approximately the nearest orthogonal matrix: singular values between about 0.7 and 1.2."""
+    """Return nearly the closest orthogonal matrix: its singular values are between about 0.7 and 1.2."""
     a, b, c = COEFFICIENTS
     wide = matrix.shape[0] <= matrix.shape[1]
     x = matrix if wide else matrix.T

@@ -32,7 +32,7 @@ PATIENCE = 10.0
 
 
 class Group:
-    """The processes of a training, as seen by one of them. Without arguments there is only one."""
+    """The processes of a training, from the point of view of one of them. Without arguments there is only one."""
 
     def __init__(self, rank: int = 0, count: int = 1) -> None:
         self.rank, self.count = rank, count
@@ -59,7 +59,7 @@ class Group:
         return slice(rows * self.rank // self.count, rows * (self.rank + 1) // self.count)
 
     def shared(self, network: nn.Module) -> nn.Module:
-        """Return a wrapper of the network that averages gradients. All processes get the weights of the first."""
+        """Return a wrapper of the network that averages gradients. All processes get the first process's weights."""
         if self.count == 1:
             return network
         # Outputs without labels have no loss: their parameters get no gradients.
@@ -83,7 +83,7 @@ class Group:
 
 
 def mean_count(count: Tensor) -> Tensor:
-    """Return the mean over the processes of a count in their parts of the batch, at least 1."""
+    """Return a count in a part of the batch, averaged over the processes; at least 1."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return count.clamp(min=1)
     total = count.float()
@@ -96,10 +96,10 @@ def mean_count(count: Tensor) -> Tensor:
 def started(
     count: int, config: Config, folder: Path, device: str | None, last: int, find_encoder: FindEncoder = no_encoder
 ) -> Iterator[Group]:
-    """Start the other processes of a training. This process is the first: it trains in the `with` block as they do.
+    """Start the other processes of a training. This process is the first, and trains inside the block as they do.
 
     Args:
-        count: number of processes with this one, at least 1.
+        count: number of processes, this one included; at least 1.
         config: for the trainer (`yomi.nets.training.loop`), as are `folder`, `device` and `find_encoder`.
         folder: folder of the run.
         device: auto, cpu or cuda; None for the configuration's.
@@ -167,7 +167,7 @@ def _take_part(
     last: int,
     find_encoder: FindEncoder,
 ) -> None:
-    """Train until the first process ends the training. Errors are sent to the first process."""
+    """Train until the first process ends the training. Send errors to the first process."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # the first process handles them, and stops all at the same step
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
@@ -186,7 +186,7 @@ def _take_part(
 
 
 def _lost(links: list[Connection], processes: list[Any]) -> str:
-    """Return why another process has ended; empty if none has failed."""
+    """Return the reason why another process has ended; empty if none has failed."""
     ends = {process.sentinel: (link, process) for link, process in zip(links, processes, strict=True)}
     # A connection breaks before its process has ended, on a busy machine seconds before.
     while ready := wait(list(ends), PATIENCE):

@@ -1,4 +1,4 @@
-"""Learning rates by step, when to stop, tables of losses (CSV) and their curves. PyTorch is not needed."""
+"""Learning rates by step, early stopping, tables of losses (CSV) and their curves. PyTorch is not needed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def learning_rate(config: TrainingConfig, step: int) -> float:
 
 @dataclass
 class EarlyStopping:
-    """Stops after `patience` + 1 tests in a row without a lower loss."""
+    """Stops a training after `patience` + 1 tests in a row without a lower loss."""
 
     # Keras counted like this when COSUMI's networks were trained: with a patience of 0 the first failure stops.
     patience: int  # -1: never stops
@@ -41,7 +41,7 @@ class EarlyStopping:
     failures: int = 0
 
     def update(self, loss: float) -> bool:
-        """Record a test's loss and return whether it is the best so far."""
+        """Record the loss of a test. Return whether it is the best so far."""
         improved = loss < self.best
         self.failures = 0 if improved else self.failures + 1
         self.best = min(self.best, loss)
@@ -56,10 +56,10 @@ _log = logging.getLogger("yomi.training")
 
 
 class CsvLog:
-    """A table that grows by rows. When training resumes from an earlier step, later rows are dropped."""
+    """A table to which rows are appended. If training resumes from an earlier step, later rows are dropped."""
 
     def __init__(self, path: Path, names: tuple[str, ...], step: int) -> None:
-        """Start the table, or continue it after `step`."""
+        """Begin a table, or continue it after `step`."""
         self.path = path
         self.names = ("step", *names)
         rows = [row for row in read_log(path) if float(row.get("step", "inf")) <= step] if path.exists() else []
@@ -90,7 +90,7 @@ def read_log(path: Path) -> list[dict[str, str]]:
 
 
 def _is_number(name: str | None, text: str | list[str]) -> bool:
-    """Whether a field of a row is valid: a number or empty. A step must be a finite number."""
+    """Return whether a field of a row is valid: a number or empty; a step must be a finite number."""
     if name is None or isinstance(text, list):
         return False
     try:
@@ -131,7 +131,7 @@ def plot_curves(train: Path, test: Path, picture: Path) -> None:
 
 
 def tensorboard_writer(folder: Path) -> Any:
-    """Return a SummaryWriter of PyTorch, which needs tensorboard. It creates the folder."""
+    """Return PyTorch's SummaryWriter for a folder, which it creates. The package tensorboard must be installed."""
     from torch.utils.tensorboard import SummaryWriter
 
     return SummaryWriter(str(folder))

@@ -1,4 +1,4 @@
-"""Batches as tensors on the device, where planes are unpacked and symmetries are applied to planes and labels."""
+"""Converts batches to tensors on the device: unpacks planes, and applies symmetries to planes and labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WHOLE = slice(None)
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A batch in the form that network and losses need."""
+    """A batch in the form that network and losses read."""
 
     # Inputs of the network: planes [B, C, N, N] and globals [B, G, 1, 1], or a SparseInput.
     inputs: tuple[Any, ...]
@@ -47,7 +47,7 @@ class Decoder:
         search_value: float,
         encoder: SparseEncoder | None = None,
     ) -> None:
-        """Decode for one feature set.
+        """Set up a decoder for one feature set.
 
         Args:
             features: feature set of the data.
@@ -67,7 +67,7 @@ class Decoder:
         self._shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=device)
 
     def example(self, batch: Batch, *, turned: bool = True, part: slice = WHOLE) -> Example:
-        """Return a batch, or a part of it, on the device. Unless `turned`, no symmetry is applied."""
+        """Return a batch, or a part of it, on the device. If `turned` is false, no symmetry is applied."""
         columns = {name: self._tensor(array[part]) for name, array in batch.columns.items()}
         chosen = self._symmetry(batch, columns, part) if turned else None
         seen = sources = None
@@ -95,9 +95,7 @@ class Decoder:
         return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
 
     def _dense(self, columns: dict[str, Tensor], size: int, sources: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return planes [B, C, N, N] and globals [B, G, 1, 1]. `sources` [B, N * N] is the point that comes to each
-        index.
-        """
+        """Return planes [B, C, N, N] and globals [B, G, 1, 1]. `sources` [B, N * N]: old index of each new point."""
         planes = self._planes(columns, size)
         if sources is not None:
             flat = planes.flatten(2)
@@ -106,7 +104,7 @@ class Decoder:
         return planes.contiguous(memory_format=torch.channels_last), globals_[:, : self.features.extras, None, None]
 
     def _sparse(self, encoder: SparseEncoder, batch: Batch, part: slice, sources: Tensor | None) -> SparseInput:
-        """Return the sparse network's inputs. `sources` is as in `_dense`."""
+        """Return the inputs of a sparse network. For `sources` see `_dense`."""
         levels = batch.columns["levels"][part]
         levels = levels.reshape(len(levels), self.features.levels, -1)
         if sources is not None:
@@ -146,7 +144,7 @@ class Decoder:
         return torch.from_numpy(chosen[part]).to(self.device)
 
     def _tables_of(self, size: int) -> tuple[Tensor, Tensor]:
-        """Return the new index of each move [S, P], and the point that comes to each index [S, N * N]."""
+        """Return the new index of each move [S, P], and the old index of the point at each index [S, N * N]."""
         if size not in self._tables:
             tables = symmetries_of(self.features, size)
             moves, sources = (torch.from_numpy(each).to(self.device) for each in (tables.moves, tables.sources))
@@ -155,7 +153,10 @@ class Decoder:
 
 
 def _label(column: Tensor, form: str, moves: Tensor | None, sources: Tensor | None) -> Tensor:
-    """Return a column with labels in a symmetry: the new index of each move, and the point that comes to each index."""
+    """Return a column of labels in another symmetry.
+
+    `moves` is the new index of each move, `sources` the old index of the point at each index.
+    """
     if form == MOVES:
         return column.long() if moves is None else moves.gather(1, column.long())
     if form == POINTS:

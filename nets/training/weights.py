@@ -1,4 +1,4 @@
-"""Averages of the weights of many steps, and checkpoints."""
+"""Averages of weights over many steps, and checkpoints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from yomi.nets.training.tensors import Example
 
 
 class Average:
-    """A running average of a network's state, including the statistics of norms."""
+    """A running average of a network's state, which includes the statistics of norms."""
 
     def __init__(self, network: nn.Module, config: TrainingConfig) -> None:
         self.kind = config.average
@@ -51,7 +51,7 @@ def has_statistics(network: nn.Module) -> bool:
 
 
 def renew_statistics(network: nn.Module, examples: Iterable[Example]) -> None:
-    """Recompute the running statistics of batch norms as means over the batches of `examples`.
+    """Recompute the running statistics of batch norms as means over the batches `examples`.
 
     Afterwards the network is in training mode.
     """
@@ -86,7 +86,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint, with its tensors on the CPU.
+    """Read a checkpoint. Its tensors are on the CPU.
 
     Raises:
         NetworkError: it cannot be read, or has another format.
