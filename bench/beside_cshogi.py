@@ -40,7 +40,7 @@ def find_cshogi() -> Any:
 def count_leaves(sfen: str, depth: int) -> list[dict[str, Any]]:
     """Count the lines of 1 to `depth` moves from a position. The last move of a line is counted without making it.
 
-    Without cshogi its columns are None.
+    If cshogi is not installed, its columns are None.
 
     Raises:
         yomi.engine.shogi.placement.SfenError: the text is not a possible position.

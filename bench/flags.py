@@ -20,7 +20,7 @@ def positive(text: str) -> float:
 
 
 def winrate(text: str) -> float:
-    """Read a winrate from 0 to 0.5, for the side that is behind."""
+    """Read the winrate of the side that is behind from a command line: from 0 to below 0.5."""
     try:
         value = float(text)
     except ValueError:

@@ -137,7 +137,7 @@ class TerminalGame(abc.ABC, Generic[G]):
 
     @abc.abstractmethod
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
-        """Write the game to a file. `names` are Black's and White's."""
+        """Write the game to a file. `names` are the names of Black and White, in this order."""
 
     def search(
         self,

@@ -15,9 +15,9 @@ class TimeLeft:
         self._begun: tuple[float, float] | None = None  # time and units after the first ones
 
     def measure(self, now: float, done: float, left: float) -> float | None:
-        """Return the seconds to report for `left` units, at the speed of the units done after the first measurement.
+        """Return the seconds to report for the `left` remaining units of work, or None if nothing can be reported yet.
 
-        The first units do not count, because they may load kernels.
+        The units before the first measurement do not count, because they may include the time to load kernels.
         """
         if self._begun is None and done:
             self._begun = now, done

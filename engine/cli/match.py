@@ -1,4 +1,4 @@
-"""`yomi match`: games between engines, with ratings. `yomi rate`, `yomi duel` and `yomi tune`: see below."""
+"""The commands `yomi match` (games between engines, with ratings), `yomi rate`, `yomi duel` and `yomi tune`."""
 
 from __future__ import annotations
 

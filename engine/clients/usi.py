@@ -266,7 +266,7 @@ def read_info(line: str, before: Evaluation | None) -> Evaluation | None:
 
 
 def _score(kind: str, text: str) -> tuple[float, int | None] | None:
-    """Return centipawns and mate of `score cp N` or `score mate N`. A mate of unknown length (`+`, `-`) counts 1."""
+    """Return (centipawns, plies to mate or None) of `cp N` or `mate N`. Without a number a mate counts as one ply."""
     match = re.fullmatch(r"([+-]?)([0-9]{0,18})", text)
     if match is None or (kind == "cp" and not match[2]) or kind not in ("cp", "mate"):
         return None

@@ -42,7 +42,7 @@ class UnitWorker:
         return [(number, self.work(number, payload))]
 
     def work(self, number: int, payload: Any) -> Any:
-        """Do a unit and return its result."""
+        """Compute the unit of work with this number from its `payload`, and return the result."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -229,13 +229,13 @@ def has_pycuda() -> bool:
 
 
 class ThreadDevice:
-    """A GPU as one thread uses it, from `__init__` to `close`."""
+    """The use of one GPU by one thread. It begins with `__init__` and ends with `close`."""
 
     def __init__(self, number: int, context: type[_Context | PycudaContext] = _Context) -> None:
-        """Push the GPU's context.
+        """Make the GPU's context current in this thread, and separate the thread from captures of other threads.
 
-        Captures of other threads no longer affect this thread. onnxruntime captures in CUDA's global mode. During a
-        capture, a thread in this default mode that allocates or page-locks fails, and so does the capture.
+        onnxruntime captures graphs in CUDA's global mode. Without the separation, an allocation in this thread during
+        such a capture fails, and so does the capture.
 
         Raises:
             EvaluatorError: the driver refuses.

@@ -96,7 +96,7 @@ def decode_sgf(data: bytes, charset: bytes = b"") -> tuple[str, list[Note]]:
 
 
 def _decode(data: bytes, declared: str | None) -> tuple[str, list[Note]]:
-    """Decode bytes in one encoding; `declared` is the codec of CA."""
+    """Return the text of `data`, decoded in one encoding, and notes. `declared` is the codec that CA names, or None."""
     is_declared = declared not in (None, "utf-8", "ascii", *_LATIN)
     if b"\x1b$" in data and declared in (None, "iso2022_jp"):
         with contextlib.suppress(UnicodeDecodeError):  # the escapes may be a terminal's
@@ -149,7 +149,7 @@ def _plausibility(data: bytes, codec: str) -> float:
 
 
 def _weight(character: str, codec: str) -> float:
-    """Return how usual a character is in an encoding."""
+    """Return how typical a character is of text in the encoding `codec`: positive if typical, negative if unlikely."""
     if character in _FREQUENT[codec]:
         return 3.0
     if "\uff61" <= character <= "\uff9f":  # half-width katakana: two bytes of another encoding look like two of them

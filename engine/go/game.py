@@ -316,7 +316,7 @@ class GoGame:
         kernels.play(self.position, self.history, move)
 
     def _rewind(self) -> None:
-        """Rebuild the position from `moves` and drop snapshots beyond them."""
+        """Rebuild the position after `moves`, which has become shorter, and drop the snapshots of later positions."""
         del self._snapshots[len(self.moves) // SNAPSHOT_INTERVAL + 1 :]
         self._record[...] = self._snapshots[-1]
         for color, move in self.moves[(len(self._snapshots) - 1) * SNAPSHOT_INTERVAL :]:

@@ -185,9 +185,10 @@ def _add_line(parent: Node, color: int, moves: Iterable[int], text: str) -> Node
 
 
 def lizzie_analysis(opinion: Opinion, board: Board) -> str:
-    """Return the value of LZ: winrate of the side that moved last, visits, lead; then moves, for the side to move.
+    """Return the value of Lizzie's property LZ for a position: two lines of text.
 
-    Winrates of moves and priors are in hundredths of a percent.
+    The first line contains the winrate of the side that moved last, the visits and the lead. The second line contains
+    the best moves from the point of view of the side to move. Their winrates and priors are in hundredths of a percent.
     """
     assert opinion.score is not None
     moves = " info ".join(
@@ -199,9 +200,10 @@ def lizzie_analysis(opinion: Opinion, board: Board) -> str:
 
 
 def katrain_analysis(opinion: Opinion, board: Board) -> list[str]:
-    """Return the values of KT: ownership and policy as half floats, and the rest as JSON, each compressed.
+    """Return the three values of KaTrain's property KT: ownership, policy, and the remaining analysis.
 
-    Winrates, scores and ownership are Black's. The policy of moves without visits is 0.
+    Ownership and policy are half floats, the rest is JSON. Each value is compressed and written in base64. Winrates,
+    scores and ownership are from Black's point of view. The policy of a move without visits is 0.
     """
     policy = np.zeros(board.area + 1, np.float16)
     for each in opinion.candidates:

@@ -96,7 +96,7 @@ class Rules:
         return PRESETS[found.pop()] if len(presets) == 1 else None
 
     def with_rule(self, key: str, value: str) -> "Rules":
-        """Return these rules with one field changed, as in JSON but unquoted and in any case. Raises RulesError."""
+        """Return a copy with one field changed. `value` is as in JSON, unquoted and in any case. Raises RulesError."""
         upper = value.strip().upper()
         plain: object = {"TRUE": True, "FALSE": False}.get(upper, upper)
         try:

@@ -151,7 +151,7 @@ class GameParser:
         return place
 
     def _read_value(self, key: str, begin: int) -> tuple[str | None, int]:
-        """Return the value whose bracket is at `begin`, and the offset after it. The value is None for half a point."""
+        """Return the value whose bracket is at `begin`, and the offset after it. An unfinished point is None."""
         text = self.text
         if key in POINTS and (lost := _LOST_POINT.match(text, begin)):
             self.note(lost.end(), f"no ']' after {key}[{lost[1]}: read as if it was there")
@@ -378,7 +378,7 @@ class _Reader:
             node.other[key] = [value]
 
     def _setup_points(self, raw: RawNode, key: str) -> list[int]:
-        """Return the points of a property, single or as corners of rectangles."""
+        """Return the valid points that a property lists, one by one or as rectangles such as `aa:cc`."""
         board, values = self._board, raw.properties[key]
         places = set()
         for value in [] if values == [""] else values:

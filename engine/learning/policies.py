@@ -84,10 +84,10 @@ def gumbel(
     temperature: float,
     full_search: bool,
 ) -> Searching:
-    """Search by sequential halving over moves sampled without replacement. The target is the improved policy.
+    """Search by Gumbel AlphaZero: draw moves from the policy, and halve their number after each phase of the search.
 
-    Danihelka et al., Policy improvement by planning with Gumbel (ICLR 2022). A cheap search works in the same way:
-    its move is not worse for it.
+    The policy target is the improved policy. Source: Danihelka et al., Policy improvement by planning with Gumbel (ICLR
+    2022). `full_search` makes no difference, because the move chosen with few visits is no weaker than the policy's.
     """
     yield from _expand(search)
     search.prepare()

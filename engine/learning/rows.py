@@ -169,7 +169,7 @@ def _copies(surprises: npt.NDArray[np.float64], share: float, rng: np.random.Gen
 def planes_of(
     positions: npt.NDArray[np.void], history: Array, spec: GameSpec, features: FeatureSet
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return planes and globals of positions of one game (see `Learnable.encode`)."""
+    """Return the columns `planes` (packed bits) and `globals` of positions of one game, as data sets store them."""
     rows = len(positions)
     planes = np.zeros((rows, *spec.planes_shape), np.float32)
     extras = np.zeros((rows, *spec.extras_shape), np.float32)

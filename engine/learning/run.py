@@ -1,4 +1,4 @@
-"""A run of `yomi learn`: its settings, its parts, and its start."""
+"""A run of `yomi learn`: reads its settings, makes its parts and starts it."""
 
 from __future__ import annotations
 

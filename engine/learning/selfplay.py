@@ -186,7 +186,7 @@ class SelfPlay(Generic[G]):
         return self._opponents.host(engine, self.play_one(search, engine))
 
     def play_one(self, search: GameSearch, engine: Opponent[G] | None = None) -> GameCoroutine[FinishedGame[G]]:
-        """Play one game. `engine` chooses the moves of its color after the opening."""
+        """Play one game. If `engine` is given, it chooses the moves of its color after the opening."""
         settings, rng, learnable = self.settings, self.rng, self.learnable
         game, avoided = self._begin()
         first = game.ply

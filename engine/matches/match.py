@@ -307,9 +307,10 @@ def opening_source(settings: MatchSettings) -> list[object]:
 
 
 def as_described_now(found: Mapping[str, Any], source: Sequence[object]) -> Mapping[str, Any]:
-    """Return the description in a journal with its `opening_source` in the current form.
+    """Return a journal's description of its match with the field `opening_source` in today's form.
 
-    Older journals lack the network of policy openings, or contain one that was not used.
+    `source` is that field as this version writes it. Journals of older versions lack the network of policy openings, or
+    contain one that was not used.
     """
     old = found.get("opening_source") or source
     return {**found, "opening_source": [*old, *source[len(old) :]][: len(source)]}

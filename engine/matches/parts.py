@@ -177,7 +177,7 @@ def _check_players(game: GameResult, header: _Header, run: Run) -> None:
 
 
 def _check_result(game: GameResult) -> None:
-    """Check that the parts of a result agree. Raises ValueError."""
+    """Raise ValueError if the fields of a result contradict each other, or if a number is impossible."""
     side = {"B": BLACK, "W": WHITE}.get(game.detail[:1]) if game.detail[1:2] == "+" else None
     is_won = game.winner != DRAW
     if (game.ending in WON and not is_won) or (game.ending in DRAWN and is_won):

@@ -79,7 +79,7 @@ class Player(abc.ABC, Generic[G]):
 
     @property
     def setup_line(self) -> str:
-        """Line for the user: network, device, driver and precision, and how well that precision agrees with fp32."""
+        """Line for the user: network, device, driver, precision, and how well the results agree with those in fp32."""
         network = network_in(self._search.queue.evaluator)
         if network is None or network.precision == "fp32" or network.is_exact:
             return self.description
@@ -245,7 +245,7 @@ class Player(abc.ABC, Generic[G]):
         return Turn(request, options, self._root(request), begin, request.limits.least(options), moves)
 
     def _place(self, turn: Turn[G], schedule: Budget | None) -> None:
-        """Make the turn's position the root, and restrict its moves; see `_restrict`."""
+        """Make the turn's position the root of the search tree, and restrict its moves (see `_restrict`)."""
         request = turn.request
         self._search.set_position(turn.root, keep_tree=request.keep_tree, hide_history=request.hide_history)
         self._restrict(turn, schedule)
@@ -337,7 +337,7 @@ class Player(abc.ABC, Generic[G]):
         return Budget(min(request.start + budget.soft, hard), hard, request.start, request.start + budget.free)
 
     def _limits(self, turn: Turn[G]) -> Limits:
-        """Return the limits that the search enforces. `watch` enforces limits that `ponderhit` can change."""
+        """Return the limits that the search enforces. `watch` enforces those that `ponderhit` can change."""
         if turn.request.infinite:
             return Limits()
         if turn.request.is_pondering:

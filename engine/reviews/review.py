@@ -81,7 +81,7 @@ class Opinion:
         return self.score if self.score is None or color == self.color else -self.score
 
     def turned(self) -> Opinion:
-        """Return the opinion on the position before, from which the only move leads here."""
+        """Return the opinion that follows for the position before, if the move to this one was forced."""
         mate = None if self.mate is None else -self.mate + (1 if self.mate <= 0 else -1)
         score = None if self.score is None else -self.score
         return Opinion(opponent(self.color), 1.0 - self.winrate, score, mate=mate, visits=self.visits)
@@ -301,7 +301,7 @@ class Review:
         raise NotImplementedError
 
     def parse(self, turn: int, text: str) -> int:
-        """Return a move that is legal after `turn` moves, or raise ValueError with one line."""
+        """Read a move in the position after `turn` moves. Raises ValueError, with one line, if it is not legal."""
         raise NotImplementedError
 
     def played_text(self, move: ReviewedMove) -> str:
@@ -348,7 +348,7 @@ class Review:
         return self.thresholds.class_of(self.loss_of(move) or 0.0) or slack
 
     def verdict_of(self, move: ReviewedMove) -> str:
-        """Return the class of a mistake, ONLY, SURPRISING or an empty text."""
+        """Return the review's remark on a move: the class of a mistake, ONLY, SURPRISING or no text."""
         if kind := self.class_of(move):
             return kind
         before = move.before

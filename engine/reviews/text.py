@@ -103,7 +103,7 @@ def _better(review: Review, move: ReviewedMove) -> str:
 
 
 def curve(review: Review) -> str:
-    """Return Black's winrate over the game as a line of at most CURVE characters."""
+    """Return Black's winrates over the game as a line of bars, at most CURVE characters long."""
     winrates = [opinion.winrate_for(BLACK) for opinion in review.opinions]
     width = min(CURVE, len(winrates))
     chosen = [winrates[place * (len(winrates) - 1) // max(1, width - 1)] for place in range(width)]

@@ -103,9 +103,9 @@ def read_children(tree: Tree) -> npt.NDArray[Any]:
 
 
 def _proven(tree: Tree, children: npt.NDArray[Any]) -> int:
-    """Return the proven result for the root's side to move: +1 win, -1 loss, 0 unknown.
+    """Return the proven result for the side to move at the root: +1 a win, -1 a loss, 0 unknown.
 
-    No loss is proven while a move of the root is banned.
+    A loss counts as unknown while a move of the root is banned, because the banned move may be better.
     """
     allowed = children[tree.banned[children["move"]] == 0]
     if len(allowed) == 0:
@@ -145,12 +145,12 @@ def move_order(
 
 
 def wanted_weights(children: npt.NDArray[Any], factor: float, *, by_value: bool = False) -> npt.NDArray[np.float64]:
-    """Return the weight that each move would have if the search had known its current values from the start.
+    """Return the weight that each move would have if the search had known its current value from the start.
 
-    No weight exceeds the real weight. The excess comes from noise, forced playouts and wrong first impressions.
-    `factor` is PUCT's (native.tree.report.root_exploration). The other moves are compared with the move of most weight,
-    or with `by_value` with the move of greatest PUCT value, as visits of people may have chosen the former. Source:
-    KataGo's getReducedPlaySelectionWeight (cpp/search/searchexplorehelpers.cpp).
+    No weight exceeds the real one, which noise, forced playouts and wrong first values make larger. `factor` is PUCT's
+    (native.tree.report.root_exploration). The moves are compared with the move of greatest weight, or with `by_value`
+    of greatest PUCT value, as visits of people may have chosen the former. Source: KataGo's
+    getReducedPlaySelectionWeight (cpp/search/searchexplorehelpers.cpp).
     """
     weight, utility, prior = (children[name].astype(np.float64) for name in ("weight", "utility", "prior"))
     if len(children) == 0:

@@ -82,7 +82,7 @@ class TreeRoot:
         return read_children(self.tree)
 
     def exploration(self, playouts: float) -> float:
-        """Return PUCT's factor of prior / (1 + visits) after `playouts` playouts."""
+        """Return the factor that PUCT multiplies with prior / (1 + visits) at the root after `playouts` playouts."""
         return float(root_exploration(self.tree, playouts))
 
     # -- position and moves ----------------------------------------------------------------------------------------

@@ -169,7 +169,7 @@ class SearchSettings(SearchOptions):
         return 8 if self.symmetry == "average" else 1
 
     def parameter(self, name: str) -> Any:
-        """Return a setting as kernels read it: a choice as its number, none at the root as the value elsewhere."""
+        """Return a setting as kernels read it: a choice as a number, an empty root setting as the value elsewhere."""
         value = getattr(self, name)
         if value is None:
             value = getattr(self, name.removeprefix("root_"))

@@ -360,5 +360,5 @@ def choose(
 
 
 def _best_of(moves: Sequence[BookMove]) -> BookMove | None:
-    """Return the first of the moves with the best score, the first move if none has a score, or None."""
+    """Return the first move with the best score. Moves without a score rank last. Return None if there are no moves."""
     return max(moves, key=lambda entry: -math.inf if entry.score is None else entry.score, default=None)

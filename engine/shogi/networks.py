@@ -58,7 +58,7 @@ class ShogiSparse(SparseFormat):
 
 
 class Dlshogi(PolicyValueFormat):
-    """dlshogi's two inputs, or AlphaZero's one; policy [directions * 81] and value."""
+    """Shogi networks with dlshogi's two inputs or AlphaZero's one; outputs: policy [directions * 81] and value."""
 
     title = "a network for shogi (dlshogi ONNX)"
 

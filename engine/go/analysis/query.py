@@ -195,7 +195,7 @@ def _turns(fields: Fields, count: int) -> list[int]:
 
 
 def _priorities(fields: Fields) -> dict[int | None, int]:
-    """Return the priority of each turn, or one priority for all turns under None."""
+    """Return the priority of each turn. The key None stands for all turns."""
     if "priorities" in fields:
         values = integers(fields, "priorities", "Must specify an array of integers indicating priorities")
         if "analyzeTurns" not in fields:
@@ -282,7 +282,7 @@ Bans = dict[int, dict[int, int]]  # color -> move -> untilDepth
 
 
 def _restrictions(fields: Fields, board: Board) -> tuple[Bans, dict[int, tuple[int, ...]]]:
-    """Return the moves that avoidMoves or allowMoves ban, and by color the moves that allowMoves lists."""
+    """Return by color the moves that avoidMoves or allowMoves ban, with depths, and the moves that allowMoves lists."""
     if "allowMoves" in fields and "avoidMoves" in fields:
         raise FieldError("allowMoves", "Cannot specify both allowMoves and avoidMoves")
     name = "allowMoves" if "allowMoves" in fields else "avoidMoves"

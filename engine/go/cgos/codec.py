@@ -149,13 +149,13 @@ def _setup(words: list[str]) -> Setup | Message | None:
 
 
 def _player(word: str) -> tuple[str, str]:
-    """Return (name, rating) of `name(rating)`."""
+    """Split a word such as `name(rating)` into name and rating. Without brackets the rating is empty."""
     match = re.fullmatch(r"(.+)\(([^()]*)\)", word)
     return (match[1], match[2]) if match else (word, "")
 
 
 def _seconds(word: str) -> float | None:
-    """Return milliseconds as seconds, at least 0; None if the word is not a number."""
+    """Read a number of milliseconds and return seconds, at least 0. Return None if the word is not a number."""
     if not re.fullmatch(r"-?[0-9]{1,15}", word, re.ASCII):
         return None
     return min(max(int(word), 0), MAX_MILLISECONDS) / 1000

@@ -262,10 +262,11 @@ def without_duplicates(table: GameTable) -> npt.NDArray[np.bool_]:
 
 
 def trusted(table: GameTable, trust: str, rollouts: int, narrow: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Return a mask of the games with trusted results.
+    """Return a mask of the games whose results can be trusted, by the method `trust`.
 
-    "all" trusts every known result, "resigned" resignations. "rollouts" trusts resignations, results by more than
-    `narrow` points, and results that `rollouts` games from the last position confirm.
+    "all" accepts every known result, and "resigned" accepts resignations only. "rollouts" accepts resignations and
+    results by more than `narrow` points. It accepts a closer result if most of `rollouts` random games from the last
+    position have the same winner.
     """
     games = table.games
     known: npt.NDArray[np.bool_] = games["winner"] >= 0
@@ -310,9 +311,9 @@ class Row:
 
 
 def blank_columns(features: FeatureSet, size: int, rows: int, moves: int, *, judged: bool) -> Columns:
-    """Return the columns of an empty shard of N×N boards.
+    """Return the columns of an empty shard for `rows` positions on boards of `size` × `size` points.
 
-    `moves` is the maximum for a policy target. `judged` includes the columns that only a teacher can fill.
+    `moves` is the maximum number of moves in a policy target. `judged` adds the columns that only a teacher can fill.
     """
     width = widths(features, size)
     shapes: dict[str, tuple[int, ...]] = {"planes": (width["planes"],), "value": (), "komi": ()}

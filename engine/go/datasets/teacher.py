@@ -84,7 +84,7 @@ class NetworkTeacher:
         return NetworkTeacher, (self.path, self.visits, self.device, self.precision, self.seed)
 
     def evaluator(self, size: int, *, may_have_no_result: bool = False) -> NetworkEvaluator:
-        """Return the evaluator for a board size, and for rules with or without games that have no result."""
+        """Return the evaluator for a board size, under rules with or without games that end without a result."""
         with self._lock:
             if size not in self._evaluators:
                 evaluator = self.on_device(functools.partial(self._make, size))
@@ -178,7 +178,7 @@ def seed_of(position: Any, seed: int) -> int:
 
 
 class Searchable:
-    """A position in the form that Search takes."""
+    """A position with the attributes that a search needs of a game."""
 
     search_key = None
 
@@ -220,7 +220,7 @@ def write_outputs(outputs: Outputs, columns: Columns, rows: slice, seen: npt.NDA
 
 
 def _write_policy(shares: npt.NDArray[np.float32], columns: Columns, rows: slice) -> None:
-    """Write policies [B, A + 1]: the largest shares of each."""
+    """Write the largest shares of policies [B, A + 1] into these rows, scaled so that their sum is 1."""
     best = np.argsort(-shares, axis=1, kind="stable")[:, :TOP_MOVES]
     largest = np.take_along_axis(shares, best, 1)
     columns["policy_moves"][rows, : best.shape[1]] = best
@@ -275,7 +275,7 @@ def fair_komi(winrate: Callable[[int, float], float], stages: Sequence[Stage], a
 
 
 def crossing(winrate: Winrate, komi: float, step: float, area: int) -> float:
-    """Return the komi at which the winrate crosses one half, searched from `komi` on in steps."""
+    """Return the komi at which the winrate is one half, searched from `komi` on in steps; ±`area` if there is none."""
     share = winrate(komi)
     while share != 0.5:
         following = komi + (step if share > 0.5 else -step)

@@ -13,7 +13,7 @@ from yomi.engine.protocols.session import KEEPS, PAUSES
 
 
 def set_values(session: Session, values: Mapping[str, Value]) -> None:
-    """Set options by name, or change none and raise GtpError or EvaluatorError."""
+    """Set options by name. If one cannot be set, change none and raise GtpError or EvaluatorError."""
     for row in (find(name, "go") for name in values):
         if not row.live:
             raise GtpError(f"{row.name} can only be set at the start: {row.flag} on the command line, or the TOML file")

@@ -110,7 +110,7 @@ class MateSearch(SearchThreads):
         self._solver.stop[0] = 1
 
     def solve(self, position: np.void, *, max_ply: int, nodes: int, shorten: bool = True) -> MateAnswer:
-        """Search in the calling thread until there is an answer, the nodes are used up, or `interrupt` is called."""
+        """Search in the calling thread until the answer is known, `nodes` are used up, or `interrupt` is called."""
         self._reset()
         self._search(position, max_ply, nodes, (), shorten)
         return self._answer
@@ -202,7 +202,7 @@ class MateAdviser(Adviser):
 
     @property
     def is_done(self) -> bool:
-        """Whether a playable mate is found and the search for a shorter one has ended."""
+        """Whether a mate that can be played is found, and no search for a shorter one is running."""
         return not self._search.is_running and bool(self.line)
 
     def annotate(self, report: SearchReport) -> SearchReport:

@@ -179,7 +179,7 @@ class _Reader:
 
     @property
     def at(self) -> Placement:
-        """The position after the moves so far, once the side to move is known."""
+        """The position after the moves read so far. It exists once the side to move is known."""
         assert self.placement is not None
         return self.placement
 

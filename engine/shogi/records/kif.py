@@ -479,7 +479,7 @@ def _word(record: GameRecord) -> str:
 
 
 def _result_line(record: GameRecord, word: str) -> str:
-    """Return the last line, まで...手で..."""
+    """Return the last line of a KIF record, such as まで...手で..."""
     sides = japanese.sides_of(record.initial)
     how = word
     if record.winner:

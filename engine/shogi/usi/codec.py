@@ -161,8 +161,8 @@ def format_info(
 ) -> str:
     """Return an `info` line for the side to move.
 
-    `mate` are plies, negative if the side to move is mated. `bound`: +1 if the score is a lower bound, -1 if it is an
-    upper bound. `multipv` counts from 1; None if one move is reported.
+    `mate` is a number of plies, negative if the side to move is mated. `bound`: +1 if the score is a lower bound, -1 if
+    it is an upper bound. `multipv` counts from 1; None if one move is reported.
     """
     words = [f"info depth {depth} seldepth {seldepth}"]
     if multipv is not None:
