@@ -15,7 +15,7 @@ from yomi.engine.cli.parser import CliError, Command, add_actions
 from yomi.engine.options import TABLE, read_tables
 from yomi.engine.registry import GAMES
 from yomi.language import tr
-from yomi.nets.files import write_atomically
+from yomi.nets.files import default_cache_dir, temporary_cache_dir, write_atomically
 from yomi.nets.installation import pip_command, require_package
 from yomi.settings import Setting, Value
 
@@ -26,17 +26,26 @@ examples:
   yomi setup                           compile everything: both games, and learning them
   yomi setup go                        only Go
   yomi setup --clean                   remove kernels that this yomi does not use
+  yomi setup --clean all               remove everything from the cache, before uninstalling
 
 Without this command the first start of each game compiles it. A new processor, an update or edit of yomi, and an update
 of numba or Python's minor version require compiling again. yomi doctor lists the compiled kernels.
 """
-ALL = "all"
+ALL, UNUSED = "all", "unused"
+CACHED = "cluster kernels nets openvino precision programs tensorrt tensorrt-rtx told tuning"  # folders of the cache
 
 
 def _add_setup(parser: argparse.ArgumentParser) -> None:
     choices = (*GAMES, ALL)
     parser.add_argument("game", nargs="?", choices=choices, metavar="GAME", help="go, shogi or all (default: all)")
-    parser.add_argument("--clean", action="store_true", help="remove kernels that this yomi does not use")
+    parser.add_argument(
+        "--clean",
+        nargs="?",
+        choices=(UNUSED, ALL),
+        const=UNUSED,
+        metavar=ALL,
+        help="remove kernels that this yomi does not use; all: the whole cache",
+    )
 
 
 def _run_setup(args: argparse.Namespace) -> int:
@@ -45,7 +54,7 @@ def _run_setup(args: argparse.Namespace) -> int:
     elif args.game is not None:
         raise CliError(tr("yomi setup {game} --clean: expected only one of a game and --clean", game=args.game))
     else:
-        clean()
+        (clean_all if args.clean == ALL else clean)()
     return 0
 
 
@@ -74,6 +83,24 @@ def clean() -> None:
         remove(path)
         echo(tr("removed {folder}", folder=path.name))
     echo(tr("{size} MB removed; kernels of this yomi are kept", size=f"{removed / 1e6:.1f}"))
+
+
+def clean_all() -> None:
+    """Remove all files of the caches that yomi made. Files of others stay, since any folder may be the cache."""
+    from yomi.native.cache_folder import remove, size_of
+
+    removed = 0
+    for cache in dict.fromkeys((default_cache_dir(), temporary_cache_dir())):
+        for path in (cache / name for name in CACHED.split() if os.path.lexists(cache / name)):
+            removed += 0 if path.is_symlink() else size_of(path)  # the target of a link stays
+            remove(path)
+            echo(tr("removed {folder}", folder=path))
+        kept = sorted(path.name for path in cache.iterdir()) if cache.is_dir() else []
+        if kept:
+            echo(tr("kept in {folder}: {names}", folder=cache, names=", ".join(kept)))
+        elif cache.is_dir() and not cache.is_symlink():
+            cache.rmdir()
+    echo(tr("{size} MB removed", size=f"{removed / 1e6:.1f}"))
 
 
 # -- config ---------------------------------------------------------------------------------------------------------
@@ -205,6 +232,6 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
                 yield from _actions(child)
 
 
-SETUP = Command("yomi setup [go | shogi | all] [--clean]", SETUP_EPILOG, _add_setup, _run_setup)
+SETUP = Command("yomi setup [go | shogi | all] [--clean [all]]", SETUP_EPILOG, _add_setup, _run_setup)
 CONFIG = Command("yomi config init | show", CONFIG_EPILOG, _add_config, _run_config)
 COMPLETION = Command("yomi completion bash | zsh | fish", COMPLETION_EPILOG, _add_completion, _run_completion)

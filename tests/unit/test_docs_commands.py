@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import prose
+from tests import prose, site
 from tests.looping import looped
 from yomi.bench.cli import make_parser
 from yomi.engine.cli.games import with_game
@@ -152,5 +152,15 @@ def test_unfinished_commands_may_be_mentioned(line: str) -> None:
 
 def test_the_navigation_has_every_page() -> None:
     navigation = set(re.findall(r"[\w./-]+\.md", (prose.ROOT / "mkdocs.yml").read_text("utf-8")))
-    expected = {str(path.relative_to(prose.ROOT / "docs")) for path in (prose.ROOT / "docs").glob("**/*.md")}
-    assert expected <= navigation, f"put {sorted(expected - navigation)} into nav of mkdocs.yml"
+    expected = {site.site_path(path) for path in site.sources() if path.endswith(".md")}
+    assert expected == navigation, f"nav of mkdocs.yml: {sorted(expected ^ navigation)} found once, expected twice"
+
+
+def test_links_lead_to_pages_of_the_site() -> None:
+    page = (
+        '[a](../docs/how-to/levels.md#top) [b](../README.md) [c](https://a.b/c.md) <img src="../docs/pictures/go.svg">'
+    )
+    linked = site.with_site_links(page, "nets/README.md")
+    assert linked == (
+        '[a](../how-to/levels.md#top) [b](../index.md) [c](https://a.b/c.md) <img src="../pictures/go.svg">'
+    )

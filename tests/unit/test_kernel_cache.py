@@ -236,6 +236,32 @@ def test_clean_keeps_what_this_yomi_uses(cache: Path, capsys: pytest.CaptureFixt
     assert main(["setup", "go", "--clean"]) == 2
 
 
+def test_clean_all_removes_what_yomi_made_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache, spare = tmp_path / "cache", tmp_path / "tmp" / f"yomi-{os.getuid() if hasattr(os, 'getuid') else 0}"
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(cache))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    outside = tmp_path / "outside"
+    for folder in (cache / "kernels" / "tree-1", cache / "nets", spare / "kernels", outside):
+        folder.mkdir(parents=True)
+        (folder / "file").write_bytes(bytes(100_000))
+    (cache / "tuning").symlink_to(outside)
+    (cache / "thesis.odt").touch()
+    assert main(["setup", "--clean", "all"]) == 0
+    text = capsys.readouterr().out
+    assert [path.name for path in cache.iterdir()] == ["thesis.odt"]
+    assert (outside / "file").exists()
+    assert not spare.exists()
+    assert f"removed {cache / 'kernels'}\n" in text
+    assert f"kept in {cache}: thesis.odt\n" in text
+    assert text.endswith("0.3 MB removed\n")
+    (cache / "thesis.odt").unlink()
+    assert main(["setup", "--clean", "all"]) == 0
+    assert not cache.exists()
+    assert main(["setup", "--clean", "everything"]) == 2
+
+
 @pytest.mark.parametrize(("status", "reason"), [(1, "the last line"), (0, "no kernels of tree-gather, .* found")])
 def test_a_compiling_process_may_say_much(
     status: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
