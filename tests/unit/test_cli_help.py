@@ -170,7 +170,9 @@ def test_pages_that_texts_name_exist(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_wheel_has_the_pages() -> None:
-    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
+    wheel = build["targets"]["wheel"]
+    assert set(build["exclude"]) < set(wheel["exclude"])  # a target's list replaces the general one
     assert wheel["sources"]["docs"] == "yomi/docs"
     assert "docs" in wheel["only-include"]
 

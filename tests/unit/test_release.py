@@ -1,8 +1,10 @@
 """Version, changelog, citation and the metadata of packages agree."""
 
+import importlib.util
 import io
 import shutil
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -16,7 +18,7 @@ METADATA = f"""Metadata-Version: 2.4
 Name: yomi-engine
 Version: {__version__}
 Summary: A playing engine for Go and shogi: GTP and USI, numba-compiled search, KataGo's and dlshogi's networks
-License-Expression: GPL-3.0-or-later
+License-Expression: GPL-3.0-or-later AND GPL-3.0-only AND LicenseRef-KataGo-Network
 """
 
 
@@ -61,5 +63,31 @@ def test_metadata_of_packages(form: str, tmp_path: Path, capsys: pytest.CaptureF
         return str(path)
 
     assert release.main([make(METADATA)]) == 0
-    assert release.main([make(METADATA.replace("GPL-3", "GPL-2"))]) == 1
-    assert "License-Expression GPL-2.0-or-later found, expected GPL-3.0-or-later" in capsys.readouterr().out
+    assert release.main([make(METADATA.replace("GPL-3.0-or", "GPL-2.0-or"))]) == 1
+    assert "License-Expression GPL-2.0-or-later AND GPL-3.0-only AND LicenseRef-" in capsys.readouterr().out
+
+
+def test_every_included_network_has_an_author_and_a_licence() -> None:
+    models = release.ROOT / "nets" / "models"
+    listed = (models / "AUTHORS.md").read_text("utf-8")
+    project = tomllib.loads((release.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    for path in models.iterdir():
+        if path.is_file() and path.suffix not in (".py", ".md", ".ini"):
+            assert f"| `{path.name}`" in listed, f"{path.name}: expected its author in nets/models/AUTHORS.md"
+    notes = tomllib.loads((release.ROOT / "REUSE.toml").read_text("utf-8"))["annotations"]
+    licences = {note["SPDX-License-Identifier"] for note in notes}
+    assert licences == set(project["license"].split(" AND "))
+    assert licences == {path.stem for path in (release.ROOT / "LICENSES").iterdir()}
+    assert all((release.ROOT / note["path"]).is_file() for note in notes[1:])
+
+
+def test_addresses_of_the_metadata() -> None:
+    """The addresses follow from one setting, and none is made up while it is empty."""
+    spec = importlib.util.spec_from_file_location("hatch_build", release.ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    hooks = importlib.util.module_from_spec(spec)
+    pytest.importorskip("hatchling")
+    spec.loader.exec_module(hooks)
+    assert hooks.addresses("") == {}
+    assert hooks.addresses("https://a.b/c")["Issues"] == "https://a.b/c/issues"
