@@ -120,6 +120,14 @@ def test_classifiers_name_the_versions_of_python() -> None:
     assert found == [str(minor) for minor in range(low, high)]
 
 
+def test_a_wheel_has_each_package_once() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    # A list of the target replaces the list of all targets. Without links a checkout has small files in their place.
+    links = {f"/{link}" for link in build["targets"]["wheel"]["sources"].values() if (ROOT / link).exists()}
+    assert links, "expected a checkout"
+    assert links <= set(build["targets"]["wheel"].get("exclude", build["exclude"]))
+
+
 def test_every_environment_variable_is_documented() -> None:
     documented = (ROOT / "docs/reference/environment.md").read_text(encoding="utf-8")
     pattern = re.compile(r"(?:environ(?:\.get\(|\.setdefault\(|\[)|FLAGS = \()(\"[A-Z_]+\"(?:, \"[A-Z_]+\")*)")
