@@ -46,7 +46,7 @@ class Choice:
 def run(
     options: Options, game: Game[Any, Any], groups: Sequence[Path], visits: int, step: int, without: str, limit: int
 ) -> list[dict[str, Any]]:
-    """Fit the model to each group of records. Return a row for each group.
+    """Fit the model of people's choices to each group of records. Return a row for each group.
 
     Args:
         options: settings of the search that the levels do not set.

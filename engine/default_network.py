@@ -31,7 +31,7 @@ def network_file(options: Options, game: str) -> str | None:
 
 
 def alpha_beta_file(options: Options, game: str) -> str | None:
-    """Return the NNUE evaluation with which a player searches by alpha-beta, or None for a tree.
+    """Return the NNUE evaluation with which a player searches by alpha-beta, or None if it searches a tree.
 
     Without a named network, alpha-beta is the strongest search on a processor. A limit of `visits` asks for a tree:
     only a tree has visits. Alpha-beta counts nodes, which `playouts` limits.

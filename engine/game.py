@@ -51,7 +51,7 @@ class _Lazy:
 
 
 def lazy(target: str) -> Any:
-    """Return a class attribute that imports "module:name" at each use. A function is not bound to the descriptor."""
+    """Return a class attribute whose value is imported from "module:name" at each use. A function is not bound."""
     return _Lazy(target)
 
 

@@ -124,7 +124,7 @@ class LevelSwitch:
         return describe_level(self._game, self.options, self.level)
 
     def own(self, name: str) -> Value:
-        """Return the value that an option has at full strength."""
+        """Return an option's value at full strength, which the level replaces."""
         return self._own[name] if name in self._own else self.options.get(name)
 
     def full(self) -> Options:

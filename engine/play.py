@@ -74,7 +74,7 @@ class FirstMoves(Referee[PlayableGame]):
 
 
 def end_by(decision: Decision, color: int) -> Ended | None:
-    """Return the end of a game if a decision of `color` ends it; None if the decision is a move."""
+    """Return how the decision of `color` ends the game, or None if it is a move, which does not."""
     if decision.win:
         return Ended(color, DECLARATION)
     if decision.draw:

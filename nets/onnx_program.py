@@ -479,7 +479,7 @@ class _Writer(Generic[M, V]):
 
 
 def _whole(points: _Points[M]) -> _Points[M]:
-    """Check that a map is still complete, because it is read next, and return it.
+    """Return a map that is read next, after a check that no sum has been written over it.
 
     Raises:
         UnsupportedGraphError: a sum has been written over it.

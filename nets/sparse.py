@@ -184,7 +184,7 @@ def with_rows(tensors: Mapping[str, Array], rows: int) -> dict[str, Array]:
 
 
 def joined(values: Mapping[str, Array], moves: Mapping[str, Array]) -> dict[str, Array]:
-    """Return a network that has the values of one network and the moves of another.
+    """Return a network with the position values of one network and the move policy of another.
 
     Raises:
         NetworkError: the networks have different rows.

@@ -79,7 +79,7 @@ class Usi:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting."""
+    """A setting: its name, its type, its limits and default, and its texts for the user."""
 
     name: str  # in Python and in files
     kind: str  # text, file, choice, flag, int, real, memory, or own: `read` parses it
@@ -120,7 +120,7 @@ class Setting:
 
     @property
     def key(self) -> str:
-        """Name in the user's words, with `_`."""
+        """The name that users write in files, with `_`. The flag has `-` in its place."""
         return self.names[0] if self.names else self.name
 
     @property

@@ -186,7 +186,7 @@ def _at_least_one(name: str, text: str) -> int:
 
 
 def override_settings(options: Options, pairs: Mapping[str, str]) -> Settings:
-    """Return the settings with which queries begin: the options with `pairs`. Unknown keys go to stderr."""
+    """Return the initial settings of queries: the options, changed by `pairs`. Unknown keys are reported on stderr."""
     from yomi.engine.go.analysis.fields import FieldError, Settings, override
 
     try:
@@ -273,7 +273,7 @@ def _chosen(accounts: tuple[Account, ...], args: argparse.Namespace) -> list[Acc
 
 
 def account_options(account: Account, game: Game[Any, Any], **defaults: Value) -> Options:
-    """Return the options of an account. They override the user's file, which overrides the command's `defaults`."""
+    """Return an account's options. Priority: the account, the user's file, then the command's `defaults`."""
     options = Options.for_game(game.name)
     for name, value in {**user_values(game), **defaults, **account.options}.items():
         options.set(name, value)

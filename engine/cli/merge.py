@@ -56,7 +56,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def kind_of(run: Run) -> Any:
-    """Return the module that merges runs of the run's command. Raises JobError if the command is unknown."""
+    """Return the module that merges parts of this run's command. Raises JobError if no command has this name."""
     if run.command not in KINDS:
         raise JobError(f"a run of yomi {run.command} found, expected one of {', '.join(KINDS)}")
     return importlib.import_module(KINDS[run.command])

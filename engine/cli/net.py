@@ -210,7 +210,7 @@ def compress_network(path: Path, out: Path) -> None:
 
 
 def join_networks(values: Path, moves: Path, out: Path) -> None:
-    """Write a sparse network that has the values of one network and the moves of another."""
+    """Write a sparse network with the position values of one network and the move policy of another."""
     from yomi.nets.load import NetworkKind, open_file
     from yomi.nets.sparse import joined, read_sparse, write_sparse
 

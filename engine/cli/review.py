@@ -387,7 +387,7 @@ def ask_problems(name: str, review: Review, sides: Sequence[int], read: Callable
 
 
 def judge(review: Review, move: ReviewedMove, answer: int) -> tuple[str, bool]:
-    """Return a sentence about an answer, and whether that move is as good as the best move."""
+    """Return a sentence about the user's answer, a move, and whether it is as good as the best move."""
     before = move.before
     if answer == before.best:
         return tr("Right: the best move."), True

@@ -72,7 +72,7 @@ class EngineLimits:
         return self.main is not None or self.byoyomi is not None or self.increment is not None
 
     def over(self, other: EngineLimits) -> EngineLimits:
-        """Return these limits; `other` supplies missing ones. A clock or `seconds` here replaces all its times."""
+        """Return these limits, completed by `other`. If a time is limited here, no time of `other` is used."""
         mine = {name: value for name, value in asdict(self).items() if value is not None}
         clock = ("main", "byoyomi", "periods", "stones", "increment", "seconds")
         replaced = clock if any(name in mine for name in clock) else ()

@@ -231,7 +231,7 @@ class UsiSearch:
 
 
 def clock_words(clocks: Clocks, color: int = BLACK) -> str:
-    """Return the words of `go` for clocks: with increments, otherwise with the byo-yomi of `color`, which may be 0."""
+    """Return the clocks in the words of USI's `go`. Increments are given if `color` has no byo-yomi."""
     black, white = clocks[BLACK], clocks[WHITE]
     words = f"btime {_milliseconds(black.main)} wtime {_milliseconds(white.main)}"
     increments = black.settings.increment, white.settings.increment

@@ -63,7 +63,7 @@ def sent_networks(players: Iterable[Options]) -> tuple[str, ...]:
 
 
 def moved(options: Options, places: Places) -> Options:
-    """Return options in which the node's copies replace the networks."""
+    """Return options in which networks have the paths of the node's copies."""
     return options.with_values({name: places[file] for name, file in _networks(options).items() if file in places})
 
 
@@ -341,7 +341,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of an actor: a returned value, or that the actor is lost."""
+    """An actor's answer to a call: the value that it returned, or the news that the actor is lost."""
 
     actor: int
     name: str  # of the method; BEGIN: the actor is ready; LOST: it is lost

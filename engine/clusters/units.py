@@ -212,7 +212,7 @@ class UnitPool:
 
 
 def _end_run(number: int, why: str) -> None:
-    """Raise ClusterError about a process of this machine that has ended, since no other process replaces it."""
+    """End the run with ClusterError, because a process of this machine has ended and no other can replace it."""
     if why.startswith("ended with"):
         raise ClusterError(f"a process has {why}; run the same command again to continue")
     raise ClusterError(f"a process has failed: {why}")

@@ -32,7 +32,7 @@ class PlaySettings:
 
 
 def filled(kind: Callable[..., T], settings: object, **others: object) -> T:
-    """Return a dataclass. Its fields come from `others`, or from attributes of `settings` with the same names."""
+    """Return a dataclass `kind`. Values come from `others`, or from fields of `settings` of the same name."""
     values: dict[str, Any] = {**vars(settings), **others}
     names = [field.name for field in dataclasses.fields(cast(Any, kind))]
     return kind(**{name: values[name] for name in names if name in values})

@@ -64,7 +64,7 @@ class Evaluator(Protocol):
 
     @property
     def description(self) -> str:
-        """Network, device and backend, on one line."""
+        """One line that names the network, the device and the backend."""
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits, values and ownership of a batch's first `rows` rows. A long computation releases the GIL."""

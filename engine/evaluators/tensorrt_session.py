@@ -57,7 +57,7 @@ class TensorRtNetwork:
     """
 
     def __init__(self, runtime: Any, engine: Any, sizes: Sequence[int], stream: int) -> None:
-        """Make the execution contexts. The engine's profiles are for `sizes`, in this order.
+        """Make the execution contexts. The engine has a profile for each batch size in `sizes`, in this order.
 
         The runtime must outlive the engine. The stream prepares profiles and computes batches.
 
@@ -219,7 +219,7 @@ def _expect_to_go_on(path: Path) -> None:
 
 
 def _make_monitor(tensorrt: Any) -> Any:
-    """Return TensorRT's progress monitor. Its base class exists only if TensorRT is installed, hence a function."""
+    """Return a progress monitor for TensorRT. Its class is made here, as its base exists only in TensorRT."""
     stop, say = stop_making.get(), notices.get()  # TensorRT may call from its own threads
 
     class Monitor(tensorrt.IProgressMonitor):  # type: ignore[misc]  # of no known type

@@ -236,7 +236,7 @@ class EvaluationWorkers:
         self._put(task, is_new=False)
 
     def _give_up(self, worker: _Worker, error: Exception) -> None:
-        """Continue without a worker. If no worker is left, all waiting tasks fail."""
+        """Go on without this worker. If it was the last one, all waiting tasks fail."""
         name = worker.description or "an evaluator"
         with self._lock:
             if worker in self._workers:

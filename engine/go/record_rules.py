@@ -62,7 +62,7 @@ def _from_header(source: Source, komi: float | None) -> Guess:
 
 
 def _from_result(final: GoGame, komi: float | None, result: str) -> Guess | None:
-    """Return the rules by which the final board gives the result, or None if both kinds of rules do or neither."""
+    """Return the rules that the result and the final board suggest; None if they suggest no rules or both."""
     winner, _, points = read_result(result)
     if winner is None or math.isnan(points):
         return None

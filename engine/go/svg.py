@@ -88,7 +88,7 @@ class _Goban:
         self.rows, self.board, self.margin = rows, board, margin
 
     def place(self, point: Point) -> tuple[float, float]:
-        """Return the coordinates of a point in the picture."""
+        """Return the x and y coordinates of a board point in the picture."""
         return self.margin + CELL * point[0], self.margin + CELL * point[1]
 
     def square(self, point: Point, side: float, content: str = "", **attributes: object) -> str:

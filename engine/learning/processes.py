@@ -107,7 +107,7 @@ class ActorPlayer:
         return deliveries
 
     def begin_match(self, part: MatchPart) -> MatchNews:
-        """Begin the games of a part, or of more tasks. `continue_match` plays them."""
+        """Load the players of a match part, and begin its games. `continue_match` plays them."""
         self.end_match()
         self._match = part.match
         try:
@@ -196,7 +196,7 @@ class ActorWorkers:
     """
 
     def __init__(self, actors: ActorTable, parcel: FindParcel = lambda path: None) -> None:
-        """Use actors, each of which makes an ActorPlayer. `close` ends them."""
+        """Use `actors`, which make ActorPlayers. `parcel` returns the copy of a network that is sent to the actors."""
         self.actors = actors
         self.count = actors.count
         self._find_parcel = parcel

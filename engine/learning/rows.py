@@ -96,7 +96,7 @@ def policy_of(plies: Sequence[Ply | None], learnable: Learnable[Any]) -> tuple[A
 
 
 def plies_by_move(finished: FinishedGame[Any]) -> list[Ply | None]:
-    """Return the ply of each recorded move. Opening moves have None."""
+    """Return a list with the ply of each recorded move; None for the moves of the opening."""
     before = _opening_length(finished)
     return [None] * before + list(finished.plies[: len(finished.game.moves) - before])
 
@@ -121,7 +121,7 @@ def counts_of(ply: Ply) -> Counts:
 
 
 def ply_of(position: np.void, decision: Decision, spec: GameSpec) -> Ply:
-    """Convert a player's decision with a move to a ply. A decision without visits is not learned."""
+    """Convert a player's decision, which has a move, to a ply. Without visits the ply is not learned from."""
     assert decision.move is not None
     ply, report = Ply(spec.positions(1)), decision.report
     ply.position[0] = position

@@ -64,7 +64,7 @@ class Learnable(Protocol[G]):
         """Return a game that begins like `game`, without its moves."""
 
     def first_position(self, game: G) -> dict[str, Any]:
-        """Return the position before all moves for the boards of pages (`replay` in board.js); empty: text only."""
+        """Return the first position for boards of pages (`replay` in board.js); empty if pages show text only."""
 
     def judge(self, game: G) -> Ended | None:
         """Return the end of a game, or None while it continues."""
@@ -283,7 +283,7 @@ class SelfPlay(Generic[G]):
         return dataclasses.replace(search, cache_size=0, ownership=False, root_noise=noise, root_noise_total=total)
 
     def _begin(self) -> tuple[G, int | None]:
-        """Return (new game, None), or (position of an earlier game, move to avoid there)."""
+        """Return (new game, None), or (game with the first moves of an earlier one, next move to avoid)."""
         rng = self.rng
         if not self._recent or rng.random() >= self.settings.forks:
             return self.learnable.new_game(rng, self.lead), None

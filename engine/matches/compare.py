@@ -145,7 +145,7 @@ def named(game: GameResult, names: Sequence[str], finished: str = "") -> GameRes
 
 @contextlib.contextmanager
 def _waiting(report: Callable[[float], None]) -> Iterator[threading.Event]:
-    """Report the seconds since the beginning every INTERVAL, until the yielded event is set or the block ends."""
+    """In this block, report the seconds of waiting every INTERVAL, until the yielded event is set."""
     begin, has_begun = time.monotonic(), threading.Event()
 
     def wait() -> None:

@@ -205,7 +205,7 @@ def find_game(
 
 
 def _players(settings: MatchSettings, game: Game[Any, Any], tables: Sequence[Mapping[str, Any]]) -> list[EngineSpec]:
-    """Return the players with different names. Players without limits get the limits of the settings."""
+    """Return the players, with numbers added to equal names. Missing limits come from the settings."""
     limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
     named = with_unique_names([parse_spec_table(table, game.name, game.protocol) for table in tables])
     return [replace(player, limits=player.limits.over(limits)) for player in named]

@@ -80,7 +80,7 @@ class Series:
         return self.journal.results
 
     def lacks(self, number: int) -> bool:
-        """Return whether a game belongs to this run and has not been played."""
+        """Return whether this run must still play game `number`."""
         task = self.run.task
         return number not in self.state.points and (task is None or task.has(unit_of(number)))
 

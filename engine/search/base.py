@@ -27,7 +27,7 @@ SEARCH_HANG = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Identifies a searched position."""
+    """The identity of a searched position: its game, its moves and its side to move."""
 
     key: object
     moves: tuple[tuple[int, int], ...]

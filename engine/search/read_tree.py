@@ -248,5 +248,5 @@ def _owners(sums: npt.NDArray[np.float64]) -> Owners | None:
 
 
 def _known(number: float) -> float:
-    """Return the score below a move, or 0 if pruning lost it."""
+    """Return the score below a move; 0 if it is unknown, because pruning has removed it."""
     return 0.0 if math.isnan(number) else number

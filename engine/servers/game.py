@@ -119,7 +119,7 @@ class Seat(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the engine, on one line."""
+        """The engine's name, as one line."""
 
     @property
     def ponders(self) -> bool: ...

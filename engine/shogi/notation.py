@@ -420,7 +420,7 @@ def parse_line(text: str, placement: Placement, previous: int | None = None) -> 
 
 
 def is_playable(placement: Placement) -> Callable[[int], bool]:
-    """Return a function that tests moves of a position, but allows drop-pawn mate."""
+    """Return a function that tells whether a move is legal in a position. It accepts drop-pawn mates."""
     return lambda move: placement.why_not(move) is None
 
 

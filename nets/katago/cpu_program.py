@@ -134,7 +134,7 @@ class _Writer(Generic[M, V]):
         return builder.dense(numbers, np.pad(trunk.matmul.weights, ((0, katago.META_CHANNELS), (0, 0))), plain, encoded)
 
     def _blocks(self, stream: M, normed: M | None, blocks: Sequence[katago.Block], last: Norm | None) -> M | None:
-        """Write blocks. Return last(stream after them).
+        """Write the blocks. Return the norm `last` of the stream after them, or None without it.
 
         Args:
             stream: map to which the blocks add.

@@ -282,7 +282,7 @@ Bans = dict[int, dict[int, int]]  # color -> move -> untilDepth
 
 
 def _restrictions(fields: Fields, board: Board) -> tuple[Bans, dict[int, tuple[int, ...]]]:
-    """Return by color the moves that avoidMoves or allowMoves ban, with depths, and the moves that allowMoves lists."""
+    """Return by color the banned moves, with the depth of each ban, and the only moves that allowMoves permits."""
     if "allowMoves" in fields and "avoidMoves" in fields:
         raise FieldError("allowMoves", "Cannot specify both allowMoves and avoidMoves")
     name = "allowMoves" if "allowMoves" in fields else "avoidMoves"

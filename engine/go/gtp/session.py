@@ -61,7 +61,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The rest of an answer whose header `Session.begin` has written."""
+    """The last part of an answer. `Session.begin` has already written its header."""
 
     text: str
 

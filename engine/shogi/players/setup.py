@@ -195,7 +195,7 @@ def benchmark_positions(options: Options) -> BenchmarkPositions:
 
 
 def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> BenchmarkPositions:
-    """Return the positions of benchmarks. Without a spec it is that of dlshogi's networks. `mate_depth` is in plies."""
+    """Return the positions for benchmarks, by default as inputs of dlshogi's networks. `mate_depth` is in plies."""
     spec = spec or shogi_spec()
     games = shogi_positions()
     for game in games:
