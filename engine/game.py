@@ -51,7 +51,7 @@ class _Lazy:
 
 
 def lazy(target: str) -> Any:
-    """Return a class attribute whose value is imported from "module:name" at each use. A function is not bound."""
+    """Return a class attribute that is imported from "module:name" at each use. A function does not become a method."""
     return _Lazy(target)
 
 
@@ -179,7 +179,7 @@ class Game(abc.ABC, Generic[G, P]):
             raise LoadingError(str(error)) from None
 
     def _needs_first_kernels(self, options: Options) -> bool:
-        """Return whether the kernels of the game's bundled networks for processors suffice."""
+        """Return whether the options need no other kernels than those of the bundled networks for processors."""
         from yomi.engine.default_network import network_file
         from yomi.nets.models import BUNDLED, default_network
 

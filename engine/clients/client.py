@@ -116,7 +116,7 @@ class EngineProcess:
         return found
 
     def last_words(self) -> str:
-        """Return the end of the engine and of its stderr as one line. If the engine has ended, kill its children."""
+        """Return a line on how the engine ended, and its last stderr. If it has ended, kill its children."""
         has_ended = self._wait(time.monotonic() + 1.0)
         self._readers[1].join(1.0)
         if has_ended:

@@ -209,8 +209,8 @@ class PycudaContext:
     def close(self) -> None:
         """Remove the context from the thread.
 
-        pycuda's `pop` asks the driver first, which refuses after a fault. `detach` only warns. A detached context
-        leaves a thread's stack when the stack is used next; the GPU's other threads lose their context, too.
+        After a fault of the GPU the driver refuses pycuda's `pop`, while `detach` only warns. pycuda drops a detached
+        context from its stack when it uses the stack next. The GPU's other threads lose their context, too.
         """
         try:
             self._cuda.Context.pop()

@@ -294,7 +294,7 @@ class Cosumi(PartialFormat):
 
 
 class _Local(threading.local):
-    """Random numbers and a scratch board for each thread."""
+    """Memory for each thread: random numbers, and a board for rollouts."""
 
     def __init__(self, seeds: np.random.SeedSequence) -> None:
         self.rng = seeds.spawn(1)[0].generate_state(1, np.uint64) | np.uint64(1)

@@ -65,7 +65,7 @@ class Group:
 
 
 def final_status(game: GoGame, dead: Collection[int]) -> dict[str, list[int]]:
-    """Return the points of all stones by status: "alive", "dead", "seki" (see the module). `dead` are whole chains."""
+    """Return the points of all stones by status: "alive", "dead", "seki" (see the module). `dead` has whole chains."""
     in_seki = {p for group in find_groups(_without(game, dead), game.board) if group.in_seki for p in group.points}
     status: dict[str, list[int]] = {"alive": [], "dead": [], "seki": []}
     for _, point in game.stones():

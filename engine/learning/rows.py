@@ -109,7 +109,7 @@ def _opening_length(finished: FinishedGame[Any]) -> int:
 def counts_of(ply: Ply) -> Counts:
     """Return the policy target of a ply as visit counts, greatest first; empty after a cheap search.
 
-    The counts add up to at least MIN_POLICY_COUNT, since an improved policy is finer than its visits.
+    The counts add up to at least MIN_POLICY_COUNT, so that the small shares of an improved policy are not lost.
     """
     if ply.found is None or not ply.full_search:
         return ()

@@ -45,7 +45,7 @@ def _check_targets(name: str) -> str:
 
 @dataclass(frozen=True)
 class SelfPlaySettings:
-    """Settings of self-play and of the rows. The live ones may change when a run continues."""
+    """Settings of self-play and of the rows. Those marked `live` may change when a run continues."""
 
     # a table: the formatter would give each argument a line
     # fmt: off

@@ -241,7 +241,7 @@ class Store:
 
     @property
     def newest_shard(self) -> int:
-        """Number of the newest shard, or 0. Damaged shards count, because their records keep their names."""
+        """Number of the newest shard, or 0. Damaged shards count, because their records still use the number."""
         return max(self._numbers().values(), default=0)
 
     def _numbers(self) -> dict[int, int]:

@@ -68,7 +68,7 @@ class Ratings:
         return normal(difference / max(self.difference_error(first, second), TINY))
 
     def widened(self, spread: float) -> Ratings:
-        """Return the ratings with wider errors, for a variance of `spread` times that of independent games."""
+        """Return the ratings with larger errors, for scores that vary `spread` times as much as usual."""
         return replace(self, covariance=spread * self.covariance)
 
     def difference_error(self, first: int, second: int) -> float:

@@ -66,7 +66,7 @@ class MatchUnits(UnitWorker):
     """Plays games of a match in an actor. The payload of a unit is its pairings."""
 
     def __init__(self, places: Places, game: Game[Any, Any], plan: MatchPlan, owned: Sequence[bool]) -> None:
-        """Store the arguments. `owned`: for each player, whether it is yomi, whose program differs on each node."""
+        """Store the arguments. `owned` tells for each player whether it is yomi, whose path differs between nodes."""
         super().__init__()
         game.compile(lambda line: None)
         players = [placed(player, places, is_yomi) for player, is_yomi in zip(plan.players, owned, strict=True)]

@@ -73,7 +73,7 @@ class WinDrawLoss:
         return WinDrawLoss(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
 
     def __str__(self) -> str:
-        """Return the numbers in the order ORDER."""
+        """Return wins, losses, draws and the share of points as text, such as `7-2-1 (75.0%)`."""
         return f"{self.wins}-{self.losses}-{self.draws} ({self.percent:.1f}%)"
 
 

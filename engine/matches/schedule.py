@@ -47,7 +47,7 @@ def pairs_of(players: int, form: str = "round-robin") -> list[tuple[int, int]]:
 
 
 def openings_before(number: int, pairs: int) -> int:
-    """Return the number of openings used before that of game `number`, counting repetitions."""
+    """Return how many openings are played before that of game `number`. Repeated openings count again."""
     return number // (2 * pairs)
 
 

@@ -29,7 +29,7 @@ class DuelScore(WinDrawLoss):
         return test is not None and not color_note(sum(self.pairs), self.colors) and test.verdict(self.pairs) != ""
 
     def __str__(self) -> str:
-        """Return the numbers in the order ORDER."""
+        """Return the score as text, such as `7-2-1 (wins-losses-draws)`."""
         return f"{self.wins}-{self.losses}-{self.draws} ({ORDER})"
 
 

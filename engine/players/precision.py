@@ -99,7 +99,8 @@ def record(
 ) -> list[Batch]:
     """Play games whose moves are drawn from the policy, and return their evaluated batches of one row each.
 
-    `begin` returns the start of a game. Stops after `positions` batches, or after `seconds` if there are MIN_POSITIONS.
+    `begin` returns the start of a game. Stop after `positions` batches, or after `seconds` if there are MIN_POSITIONS
+    by then.
     """
     spec, recorder = reference.spec, _Recorder(reference)
     queue = InlineQueue(recorder)

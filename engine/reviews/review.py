@@ -182,7 +182,8 @@ def limited(score: float, limit: float) -> float:
 
 
 def agreed_loss(after: float, inside: float, noise: float) -> float:
-    """Return the loss of a move, at least 0: the part on which two searches agree, or a loss in one beyond the noise.
+    """Return a move's loss, at least 0: the lesser of two searches' losses, or the greater minus `noise` if that is
+    more.
 
     Args:
         after: loss by the search after the move.

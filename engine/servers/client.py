@@ -361,7 +361,7 @@ class Client(abc.ABC, Generic[G, S]):
         return at, give_up
 
     def submit(self, tag: object, call: Callable[[], object]) -> None:
-        """Call a function in the engine's thread. The call is dropped if the engine fails before it."""
+        """Call a function in the engine's thread, unless the engine fails before that."""
         assert self._worker is not None
         # Calls that were queued before a failure belong to an engine that is gone.
         failures = self._all_failures

@@ -179,7 +179,7 @@ class Placement:
         return Placement(board, (self.hands[1], self.hands[0]), opponent(self.side), self.number)
 
     def after(self, move: int) -> "Placement":
-        """Return the position after a move for which `why_not` is None (drop-pawn mate included)."""
+        """Return the position after a move. The move is legal, except that it may be a drop-pawn mate."""
         board = list(self.board)
         hand = list(self.hands[self.side - 1])
         source, target = source_of(move), target_of(move)

@@ -32,7 +32,7 @@ class Symmetries:
 
     @property
     def sources(self) -> npt.NDArray[np.int64]:
-        """Old index of the point that comes to each index, [S, N * N]."""
+        """For each symmetry and each new index, the old index of the point that comes there: [S, N * N]."""
         return np.argsort(self.points, axis=1)
 
 

@@ -169,7 +169,7 @@ class _Reader:
         return kind(**{**others, **self._records(kind, layout, sizes)})
 
     def _records(self, kind: type, layout: str, sizes: dict[str, int]) -> dict[str, Any]:
-        """Return the records of a layout by field. `sizes` maps letters to numbers of channels; new ones are added."""
+        """Read the records of a layout, and return them by field. `sizes` contains the layout's numbers of channels."""
         found: dict[str, Any] = {}
         for name, record, letters in katago.entries(kind, layout):
             known = [sizes.get(letter, 0) * factor or None for factor, letter in letters]

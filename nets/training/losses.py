@@ -70,7 +70,7 @@ def losses(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
 
 
 def hints(maps: list[Tensor], wanted: list[Tensor]) -> Tensor:
-    """Return the share of the wanted maps' variance [B, C, N, N] that `maps` miss, averaged over channels."""
+    """Return the mean squared error of `maps` [B, C, N, N], as a share of each channel's variance in `wanted`."""
     return torch.stack([_missed_share(*pair) for pair in zip(maps, wanted, strict=True)]).mean()
 
 

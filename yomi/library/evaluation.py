@@ -155,7 +155,7 @@ class Evaluator:
 
 
 class _Slot:
-    """A board and a batch bound to the game's kernels."""
+    """Memory for a batch of positions, and the game's kernels that write positions into it."""
 
     def __init__(self, search: PositionSearch) -> None:
         spec = search.spec

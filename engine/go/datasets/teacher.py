@@ -265,7 +265,7 @@ def parse_stages(text: str) -> tuple[Stage, ...]:
 
 
 def fair_komi(winrate: Callable[[int, float], float], stages: Sequence[Stage], area: int) -> float:
-    """Return the komi, at most the board's `area`, at which the `winrate` of Black for (playouts, komi) is one half."""
+    """Return the komi at which Black's winrate is one half, at most `area`. `winrate` takes playouts and komi."""
     komi = START_KOMI
     for stage in stages:
         # No draws: a komi of n + 1/2.
