@@ -7,6 +7,9 @@ the same version; without them the first start compiles.
 PREFIX is a Python installation, by default the one that runs this script. `uv python install --install-dir` gets one
 that runs on every Linux with glibc. Of another installation the libraries that it needs are copied too, and the folder
 runs on systems whose glibc is as new as this one's.
+
+Windows is not written yet. There the folder `python` is to be the embeddable CPython, with `Lib/site-packages` in its
+`python3*._pth`, and the programs are to be launchers `yomi.exe` and `yomi-usi.exe` beside it.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ def build(folder: Path, prefix: Path) -> None:
     version = run(prefix / "bin" / "python3", "-c", "import sys; print('python%d.%d' % sys.version_info[:2])").strip()
     library = copy_python(prefix, folder / "python", version)
     packages = library / "site-packages"
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", packages, f"{ROOT}[web]"]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", packages, f"{ROOT}[web]", "pip"]
     run(*command[:3], "--python", folder / "python" / "bin" / version, *command[3:])
     shutil.rmtree(packages / "bin", ignore_errors=True)
     for path in (*packages.rglob("tests"), *folder.rglob("__pycache__")):
