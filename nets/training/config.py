@@ -108,7 +108,7 @@ class LossConfig:
     score: float = number(1.0, 0, None, "weigh the score of COSUMI's score networks: mean absolute error in points")
     points: float = number(
         0.0, 0, None, "weigh the map whose mean is the score: sum of absolute errors, in points",
-        more="The score alone says little about single points. With 0.3 it is learned much faster (yomi help training).",
+        more="The score alone says little about single points. With 0.3 it is learned faster (yomi help training).",
     )
     lead: float = number(0.25, 0, None, "weigh the lead")
     score_mean: float = number(0.1, 0, None, "weigh the mean score")
