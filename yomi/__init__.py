@@ -44,7 +44,6 @@ __all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> object:
-    """Load a name of the library."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'yomi' has no attribute {name!r}")
@@ -57,7 +56,6 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return the names of the library, loaded or not."""
     return sorted({*globals(), *_HOMES})
 
 

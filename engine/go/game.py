@@ -291,7 +291,6 @@ class GoGame:
         self._set_initial([(BLACK, point) for point in points], WHITE, (0, 0), len(points))
 
     def copy(self) -> "GoGame":
-        """Return an independent copy, with undo."""
         other = copy.copy(self)
         other.moves, other.setup, other._snapshots = list(self.moves), list(self.setup), list(self._snapshots)
         other._record, other.history = self._record.copy(), self.history.copy()

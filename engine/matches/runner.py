@@ -107,7 +107,6 @@ class MatchRunner:
     # -- for the slots -----------------------------------------------------------------------------------------------
 
     def next(self) -> Pairing | None:
-        """Return the next game, or None."""
         with self._lock:
             return None if self._stopped.is_set() else next(self._left, None)
 
