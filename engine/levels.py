@@ -46,10 +46,7 @@ WITHOUT_NETWORK: Rows = (
 
 
 def between(rows: Rows, level: int) -> tuple[int, list[float]]:
-    """Return the count and the further numbers of a level, interpolated between `rows` for some levels.
-
-    The count grows geometrically between two rows, the other numbers linearly.
-    """
+    """Return a level's count (visits or nodes) and its further numbers, interpolated between two levels in `rows`."""
     above = next(index for index, row in enumerate(rows) if row[0] >= level)
     low, high = rows[max(above - 1, 0)], rows[above]
     share = 1.0 if low is high else (level - low[0]) / (high[0] - low[0])

@@ -3,8 +3,9 @@
 `write_program` walks through the nodes and calls a builder. A node is computed only when another node needs its result,
 so that operations after a sum (norm, bias, activation) are folded into the operation that writes the sum:
 
-* Convolutions of the same map are added up, a 1x1 one in the middle of a 3x3 one. * dlshogi's second input is constant
-over the board: its convolution is a vector added to each point. * A sum with an earlier map is written over that map.
+* Convolutions of the same map are added up, a 1x1 one in the middle of a 3x3 one.
+* dlshogi's second input is constant over the board: its convolution is a vector added to each point.
+* A sum with an earlier map is written over that map.
 
 `UnsupportedGraphError` reports a graph that cannot be written, and why.
 """

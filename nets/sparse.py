@@ -56,7 +56,7 @@ class SparseEncoder(Protocol):
     def logits(
         self, units: FloatArray, table: FloatArray, bias: FloatArray, found: SparseRows, threads: int
     ) -> FloatArray:
-        """Return the logit of each move: its position's units times the sum of its rows, plus their biases.
+        """Return each move's logit: units of its position, times the sum of the move's rows, plus their biases.
 
         Args:
             units: [B, P].

@@ -245,9 +245,9 @@ def _milliseconds(seconds: float) -> int:
 
 
 def read_info(line: str, before: Evaluation | None) -> Evaluation | None:
-    """Return the evaluation in a report. Without a score, or for another than the best variation, return `before`.
+    """Return the evaluation in a report; or `before`, if the report has no score or is not about the best line.
 
-    A bound of the score counts only if there is no score before it.
+    A score that is only a bound is ignored if there is an earlier evaluation.
     """
     words = line.split()
     if "score" not in words or ("multipv" in words and words[words.index("multipv") + 1 :][:1] != ["1"]):

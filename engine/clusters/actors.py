@@ -155,7 +155,7 @@ class Cluster:
             )
 
     def wait(self) -> None:
-        """Wait until the cluster can be reached. Ray would silently end a process that stores an object without it.
+        """Wait until the cluster can be reached. Ray ends a process that stores an object while it cannot.
 
         Raises:
             ClusterError: it has been lost for HEAD_SECONDS.

@@ -258,7 +258,7 @@ def phases(area: int) -> tuple[int, int]:
 
 
 class Parts:
-    """The positions left for each analyst, which searches them forwards. An idle analyst takes half of the most."""
+    """The part of a game that each analyst still has to search. An idle analyst takes half of the largest part."""
 
     def __init__(self, count: int, analysts: int) -> None:
         self._parts = [[count * part // analysts, count * (part + 1) // analysts] for part in range(analysts)]

@@ -96,7 +96,7 @@ def _clean(node: Node) -> None:
 
 
 def _set_values(node: Node, opinion: Opinion | Candidate, color: int = BLACK) -> None:
-    """Write the values of a position into a node. A candidate's values are for `color`."""
+    """Write winrate and score of a position into a node. `color` is the point of view of a candidate's values."""
     winrate, score = _values_for(BLACK, opinion, color)
     node.other["SBKV"] = [f"{100 * winrate:.2f}"]
     if score is not None:
@@ -104,7 +104,7 @@ def _set_values(node: Node, opinion: Opinion | Candidate, color: int = BLACK) ->
 
 
 def _values_for(side: int, opinion: Opinion | Candidate, color: int) -> tuple[float, float | None]:
-    """Return winrate and score for `side`. A candidate's values are for `color`."""
+    """Return winrate and score for `side`. `color` is the point of view of a candidate's values."""
     if side == (opinion.color if isinstance(opinion, Opinion) else color):
         return opinion.winrate, opinion.score
     return 1.0 - opinion.winrate, None if opinion.score is None else -opinion.score
@@ -137,7 +137,7 @@ def describe(move: ReviewedMove, verdict: str) -> str:
 
 
 def _value(opinion: Opinion | Candidate, color: int) -> str:
-    """Return the lead and the winrate of `color` as text: `W+2.5, W 61.3%`. A candidate's values are for `color`."""
+    """Return lead and winrate of `color` as text: `W+2.5, W 61.3%`. A candidate's values are for `color`, too."""
     _, score = _values_for(BLACK, opinion, color)
     lead = "" if score is None else f"{score_text(round(score, 1))}, "
     return f"{lead}{format_color(color)} {100 * _values_for(color, opinion, color)[0]:.1f}%"

@@ -76,7 +76,7 @@ class Learnable(Protocol[G]):
         ...
 
     def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
-        """Return the input columns of a data set for positions of one game. The positions have the spec's flags."""
+        """Return the inputs of positions of one game as columns of a data set. The positions have their flags set."""
 
     def record(self, finished: FinishedGame[G], name: str) -> bytes:
         """Return the record of a game with the search results of its moves. `name` is the network's name."""

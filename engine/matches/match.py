@@ -237,7 +237,7 @@ def _digest(value: str) -> str:
 def _identity(
     description: Mapping[str, Any], players: Sequence[EngineSpec], settings: MatchSettings, game: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the facts that decide the games, without the places of files on this machine, and the named networks."""
+    """Return (facts that decide the games, without places of files on this machine; networks by name)."""
     networks, without_places = {}, []
     for player, fields in zip(players, description["players"], strict=True):
         files = networks_of(player)

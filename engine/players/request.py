@@ -172,7 +172,7 @@ class Turn(Generic[G]):
     adviser: Adviser = field(default_factory=Adviser)
 
     def has_enough(self, report: SearchReport) -> bool:
-        """Return whether the search may end by a proof, its depth, or its playouts (which count while pondering)."""
+        """Return whether a proof, the depth, or (if the turn pondered) the playouts allow the search to end."""
         request, depth, playouts = self.request, self.limits.depth, self.limits.playouts
         if request.is_unlimited:
             return False

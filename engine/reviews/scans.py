@@ -105,7 +105,7 @@ class KnownPositions:
 
 
 def _later_limits(options: Options, first_visits: int) -> dict[int, Options]:
-    """Return the limits of each scan after the first pass. They divide the time of the full limit."""
+    """Return the limits of each scan after the first pass. The scans share the limit on time."""
     short: dict[str, Any] = {}
     for name in ("visits", "playouts"):
         if (limit := getattr(options, name)) is not None:

@@ -150,7 +150,7 @@ class Client(abc.ABC, Generic[G, S]):
         self.deadline = self.resume_due = None
 
     def dues(self) -> list[Due]:
-        """Return the actions that the current state requires later."""
+        """Return the actions that are due later in the current state, each with its time."""
         dues = [] if self.deadline is None else [self.timeout_at(self.deadline, "no answer to the log-in")]
         return dues if self.resume_due is None else [*dues, (self.resume_due, self.resume_no_game)]
 

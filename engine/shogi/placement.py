@@ -82,7 +82,7 @@ def has_future(piece_type: int, color: int, square: int) -> bool:
 def reaching(board: Sequence[int], color: int, piece_type: int, target: int) -> list[int]:
     """Return the squares from which pieces of this color and type reach `target`, pinned pieces included.
 
-    `board` has 81 piece codes; the content of `target` does not matter. The type is promoted or not, as on the board.
+    `board` has 81 piece codes; the content of `target` does not matter. A promoted piece is a type of its own.
     """
     code = code_of(piece_type, color)
     # Half of all calls ask for a piece that is not on the board.

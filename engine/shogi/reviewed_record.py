@@ -92,7 +92,7 @@ def _percent(share: float) -> str:
 
 
 def _own(variations: Sequence[GameRecord]) -> list[GameRecord]:
-    """Return the variations without those of an earlier review, unless a variation of the user branches off them."""
+    """Return the user's variations, and those of an earlier review from which a variation of the user branches off."""
     return [
         variation
         for variation, following in itertools.zip_longest(variations, variations[1:])
@@ -141,7 +141,7 @@ def _variation(
 def _ordered(own: Sequence[GameRecord], added: Sequence[GameRecord]) -> list[GameRecord]:
     """Return all variations in KIF's order: a variation that branches off late comes first.
 
-    A variation of the record may branch off another variation, and stays behind it.
+    A variation of the record that branches off another variation stays behind that variation.
     """
     blocks: list[list[GameRecord]] = []
     for variation in own:

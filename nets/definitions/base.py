@@ -7,9 +7,9 @@ move unless its planes are by color:
 * `policy` [B, P] logits; P is N * N, N * N + 1 with the pass last, or shogi's labels. Sparse networks return ILLEGAL
   (`yomi.nets.data.metrics`) for moves that are not legal.
 * `value` [B, 1] in [-1, 1], `value_logit` [B, 1] before a sigmoid, or `outcome` [B, 3] logits of win, loss, no result.
-* `score` [B, 1] in points, and in training `points` [B, 1, n, n], whose mean it is. * `square_errors` [B, 2], in
-training: expected squared errors of value and score against the search some moves later. * `misc` [B, 4 or 6] and
-`ownership` [B, N * N] raw, as in KataGo's networks.
+* `score` [B, 1] in points, and in training `points` [B, 1, n, n], whose mean it is.
+* `square_errors` [B, 2], in training: expected squared errors of value and score against the search some moves later.
+* `misc` [B, 4 or 6] and `ownership` [B, N * N] raw, as in KataGo's networks.
 """
 
 from __future__ import annotations

@@ -236,8 +236,9 @@ class Trunk:
 class PolicyHead:
     """The policy of the points and of the pass.
 
-    * G = pool(act_g1(norm_g1(g1(t)))) * board = p2(act_p1(norm_p1(p1(t) + G @ matmul))) * pass = G @ matmul_pass; from
-    version 15 on act_pass(G @ matmul_pass + bias_pass) @ matmul_pass2
+    * G = pool(act_g1(norm_g1(g1(t))))
+    * board = p2(act_p1(norm_p1(p1(t) + G @ matmul)))
+    * pass = G @ matmul_pass; from version 15 on act_pass(G @ matmul_pass + bias_pass) @ matmul_pass2
     """
 
     p1: Conv

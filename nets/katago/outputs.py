@@ -61,7 +61,7 @@ class Outputs:
 
 
 def has_no_result(ko_rule: str, scoring: str) -> bool:
-    """Return whether a game under these rules can end without a result. Otherwise that output is ignored.
+    """Return whether a game under these rules can end without a result. If not, the network's output for it is ignored.
 
     Args:
         ko_rule: SIMPLE, POSITIONAL, SITUATIONAL or SPIGHT.

@@ -43,7 +43,7 @@ def make_optimizer(network: nn.Module, config: TrainingConfig) -> torch.optim.Op
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Load the state of an earlier optimizer of the same kind. The settings of the groups stay."""
+    """Load the state of an earlier optimizer of the same kind. Learning rates and other settings stay as they are."""
     # PyTorch's own way would restore the old decay and momentum with the state.
     groups = [{name: each for name, each in group.items() if name != "params"} for group in optimizer.param_groups]
     optimizer.load_state_dict(state)

@@ -159,7 +159,7 @@ def make_go_dataset(
 
 @dataclass
 class GoShards(ShardMaker):
-    """Makes shards from games. Their payload is PLY_DTYPE[n] and the board size."""
+    """Makes shards from games. The payload of a shard is its positions, PLY_DTYPE[n], and the board size."""
 
     table: GameTable
     features: FeatureSet

@@ -225,7 +225,7 @@ class _ShardGames:
         return np.array(chosen, np.int64)
 
     def _write(self, chosen: npt.NDArray[np.int64], outputs: Outputs, columns: Columns, first: int) -> None:
-        """Write positions and labels in the symmetry of their evaluation: a mirrored board is a valid position, too."""
+        """Write positions and labels, mirrored or turned as they were evaluated. That is a valid position, too."""
         rows = slice(first, first + len(chosen))
         planes = self.planes.reshape(GAMES, -1)[chosen]
         columns["planes"][rows] = np.packbits(planes != 0.0, axis=1)

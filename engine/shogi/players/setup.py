@@ -134,7 +134,7 @@ def network_defaults(options: Options, net: str | None = None) -> dict[str, Valu
 
 
 class NetworkDefaults:
-    """Applies the values in a network's .ini file to options. The options may change their network later."""
+    """Applies the values in a network's .ini file to options. A new network replaces the values of the last one."""
 
     def __init__(self) -> None:
         self.values: dict[str, Value] = {}
