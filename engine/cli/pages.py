@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import yomi
+from yomi import nets
 from yomi.engine.cli.main import COMMANDS
 from yomi.engine.cli.parser import CliError
 from yomi.engine.options import GROUPS, TABLE
@@ -45,7 +46,7 @@ def pages() -> dict[str, Path]:
     """Return the pages by name: `levels` and `how-to/levels` are one page."""
     package = Path(yomi.__file__).parent
     docs = package / "docs" if (package / "docs").is_dir() else package.parent / "docs"
-    found = {"training": package / "nets" / "README.md"}
+    found = {"training": Path(nets.__path__[0]) / "README.md"}
     for folder in FOLDERS:
         for path in sorted((docs / folder).rglob("*.md")):
             found.setdefault(path.stem, path)
