@@ -51,6 +51,7 @@ from yomi.native.shogi.tables import HAND_INDEX, ROWS
 MAX_ROWS = 40  # maximum rows of a view: 38 pieces and two kings
 MAX_CHANGES = 2  # maximum rows that a move adds to, or removes from, a view
 NO_ROW = -1
+MAX_NUMBERS = 1710  # numbers of a view are less than this
 PIECES = 38
 _OTHERS = 81  # offset of the opponent's numbers of pieces on the board
 # First numbers of pieces in hand, in the order of a hand: own, opponent's.
@@ -238,6 +239,9 @@ def no_changes(changes, ply):  # type: ignore[no-untyped-def]
 LANES = 2 * WIDTH  # 16-bit integers of a vector
 CHUNK = 4  # vectors of sums that are computed in parallel, in registers
 ONE = 127  # 1.0 in the outputs of a layer
+TWO = 254  # SFNN: sums are twice as large, so that products keep one more bit
+PRODUCT_SHIFT = 9  # 2.0 * 2.0 of such sums is 126 after this shift
+SQUARE_SHIFT = 19  # squares of a layer's sums
 SHIFT = 6  # 1.0 in the weights of a layer is 1 << SHIFT
 GROUP = 16  # outputs of a layer are padded to a multiple of this
 WORD = 4  # inputs of a layer that are multiplied together
@@ -246,17 +250,32 @@ MAX_VALUE = 31753  # values are clamped to this, as in YaneuraOu
 
 
 class NnueNetwork(NamedTuple):
-    """The weights of a network: N inputs, H sums per view, layers of h1, h2 and 1 outputs."""
+    """The weights of a network: N inputs, H sums per view, layers of h1, h2 and 1 outputs.
+
+    The first layer's inputs are 2 H clipped sums. SFNN: its inputs are H products of the halves of each view's sums;
+    the second layer's inputs are the squares of h1 outputs, then the h1 outputs.
+    """
 
     inputs: NnueInputs
     rows: Any  # int16[N, H]
     bias: Any  # int16[H]
-    first: Any  # int8[2 H / 4, outputs, 4], with outputs padded
-    first_bias: Any  # int32[outputs]
-    second: Any  # int8[outputs of `first` / 4, outputs, 4]
-    second_bias: Any  # int32[outputs of `second`]
-    last: Any  # int8[outputs of `second`]
-    facts: Any  # int32[2]: bias of the last layer, FV_SCALE
+    first: Any  # int8[stacks, inputs / 4, outputs, 4], with outputs padded
+    first_bias: Any  # int32[stacks, outputs]
+    second: Any  # int8[stacks, inputs / 4, outputs, 4]
+    second_bias: Any  # int32[stacks, outputs of `second`]
+    last: Any  # int8[stacks, outputs of `second`]
+    last_bias: Any  # int32[stacks]
+    facts: Any  # int32[2]: FV_SCALE; SFNN: h1, otherwise 0
+
+
+class NnueKept(NamedTuple):
+    """Sums of the last position with the own king on a square, by view and square."""
+
+    sums: Any  # int16[2 * ROWS, H]
+    rows: Any  # int32[2 * ROWS, MAX_ROWS]
+    counts: Any  # int32[2 * ROWS]: number of rows
+    marks: Any  # int8[MAX_NUMBERS]: 0, except while rows are compared
+    removed: Any  # int32[MAX_ROWS]
 
 
 class NnueScratch(NamedTuple):
@@ -266,21 +285,24 @@ class NnueScratch(NamedTuple):
     is_summed: Any  # uint8[plies, 2]: 1 if the sums are computed
     changes: NnueChanges
     rows: Any  # int32[MAX_ROWS]
-    clipped: Any  # uint8[2 H]: clipped sums of the side to move, then of the opponent
-    first: Any  # uint8[outputs]
+    kept: NnueKept
+    clipped: Any  # uint8[inputs of the first layer]: of the side to move, then of the opponent
+    totals: Any  # int32[outputs]: SFNN: sums of the first layer
+    first: Any  # uint8[inputs of the second layer]
     second: Any  # uint8[outputs]
 
 
-def _by_words(weights: Any, inputs: int) -> Any:
-    """Return weights [outputs, inputs] as [inputs / 4, outputs, 4], padded with zeros."""
-    outputs = -(-len(weights) // GROUP) * GROUP
-    filled = np.zeros((outputs, inputs), np.int8)
-    filled[: len(weights), : weights.shape[1]] = weights
-    return np.ascontiguousarray(filled.reshape(outputs, inputs // WORD, WORD).transpose(1, 0, 2))
+def _by_words(weights: Any, inputs: int, outputs: int) -> Any:
+    """Return weights [stacks, outputs, inputs] as [stacks, inputs / 4, outputs, 4], padded with zeros."""
+    outputs = -(-outputs // GROUP) * GROUP
+    filled = np.zeros((len(weights), outputs, inputs), np.int8)
+    filled[:, : weights.shape[1], : weights.shape[2]] = weights
+    return np.ascontiguousarray(filled.reshape(-1, outputs, inputs // WORD, WORD).transpose(0, 2, 1, 3))
 
 
 def _filled(numbers: Any, count: int) -> Any:
-    return np.concatenate([numbers, np.zeros(count - len(numbers), numbers.dtype)])
+    """Return numbers [stacks, n] as [stacks, count], padded with zeros."""
+    return np.pad(numbers, ((0, 0), (0, count - numbers.shape[1])))
 
 
 def network_of(inputs: NnueInputs, tensors: Mapping[str, Any], fv_scale: int) -> NnueNetwork:
@@ -288,22 +310,26 @@ def network_of(inputs: NnueInputs, tensors: Mapping[str, Any], fv_scale: int) ->
 
     Args:
         inputs: tables of its inputs.
-        tensors: rows int16[N, H], bias int16[H]; for the layers first, second and last: weights int8[outputs, inputs]
-            and biases int32[outputs], as `first`, `first_bias` and so on.
+        tensors: rows int16[N, H], bias int16[H]; for the layers first, second and last: weights
+            int8[stacks, outputs, inputs] and biases int32[stacks, outputs], as `first`, `first_bias` and so on.
         fv_scale: divisor of the output.
     """
-    first = _by_words(tensors["first"], 2 * len(tensors["bias"]))
-    second = _by_words(tensors["second"], first.shape[1])
+    width, units = tensors["first"].shape[2], tensors["second"].shape[2]
+    sfnn = units // 2 if width == len(tensors["bias"]) else 0
+    # SFNN: place for the output that goes straight into the value. It is 0 if the network has none.
+    first = _by_words(tensors["first"], width, sfnn + 1 if sfnn else units)
+    second = _by_words(tensors["second"], -(-units // GROUP) * GROUP, tensors["second"].shape[1])
     return NnueNetwork(
         inputs,
         np.ascontiguousarray(tensors["rows"], np.int16),
         np.ascontiguousarray(tensors["bias"], np.int16),
         first,
-        _filled(tensors["first_bias"].astype(np.int32), first.shape[1]),
+        _filled(tensors["first_bias"].astype(np.int32), first.shape[2]),
         second,
-        _filled(tensors["second_bias"].astype(np.int32), second.shape[1]),
-        _filled(tensors["last"][0].astype(np.int8), second.shape[1]),
-        np.array([tensors["last_bias"][0], fv_scale], np.int32),
+        _filled(tensors["second_bias"].astype(np.int32), second.shape[2]),
+        _filled(tensors["last"][:, 0].astype(np.int8), second.shape[2]),
+        tensors["last_bias"][:, 0].astype(np.int32),
+        np.array([fv_scale, sfnn], np.int32),
     )
 
 
@@ -315,9 +341,17 @@ def make_scratch(network: NnueNetwork, plies: int) -> NnueScratch:
         np.zeros((plies, 2), np.uint8),
         make_changes(plies),
         np.zeros(MAX_ROWS, np.int32),
-        np.zeros(2 * width, np.uint8),
-        np.zeros(len(network.first_bias), np.uint8),
-        np.zeros(len(network.second_bias), np.uint8),
+        NnueKept(
+            np.tile(network.bias, (2 * ROWS, 1)),
+            np.zeros((2 * ROWS, MAX_ROWS), np.int32),
+            np.zeros(2 * ROWS, np.int32),
+            np.zeros(MAX_NUMBERS, np.int8),
+            np.zeros(MAX_ROWS, np.int32),
+        ),
+        np.zeros(WORD * network.first.shape[1], np.uint8),
+        np.zeros(network.first.shape[2], np.int32),
+        np.zeros(WORD * network.second.shape[1], np.uint8),
+        np.zeros(network.second.shape[2], np.uint8),
     )
 
 
@@ -347,8 +381,8 @@ def _write_sums(
         chunks.results = []
 
 
-def _clip(e: Emitter, numbers: Any) -> Any:
-    zero, one = (ir.Constant(numbers.type, [n] * numbers.type.count) for n in (0, ONE))
+def _clip(e: Emitter, numbers: Any, top: int = ONE) -> Any:
+    zero, one = (ir.Constant(numbers.type, [n] * numbers.type.count) for n in (0, top))
     numbers = e.ir.select(e.ir.icmp_signed(">", numbers, zero), numbers, zero)
     return e.ir.select(e.ir.icmp_signed("<", numbers, one), numbers, one)
 
@@ -362,6 +396,17 @@ def _write_clipped(e: Emitter, clipped: Any, sums: Any, width: Any) -> None:
     with e.loop(width, LANES) as parts:
         wide = e.load(e.at(sums, e.times(parts.index, 2)), PAIR_VECTOR)
         _store_bytes(e, _clip(e, wide), e.at(clipped, parts.index))
+        parts.results = []
+
+
+def _write_products(e: Emitter, products: Any, sums: Any, half: Any) -> None:
+    """Write the products of the first `half` sums with the others, clipped."""
+    with e.loop(half, LANES) as parts:
+        place = e.at(sums, e.times(parts.index, 2))
+        first, second = (e.load(address, PAIR_VECTOR) for address in (place, e.at(place, e.times(half, 2))))
+        found = e.ir.mul(_clip(e, first, TWO), _clip(e, second, TWO))
+        shifted = e.ir.lshr(found, ir.Constant(PAIR_VECTOR, [PRODUCT_SHIFT] * LANES))
+        _store_bytes(e, shifted, e.at(products, parts.index))
         parts.results = []
 
 
@@ -395,17 +440,17 @@ def _call(e: Emitter, name: str, result: Any, values: list[Any]) -> Any:
     return e.ir.call(function, values)
 
 
-def _layer(outputs: int) -> Any:
+def _layer(outputs: int, is_clipped: bool = True) -> Any:
     """Return a writer of a layer's code that computes `outputs` outputs at a time."""
     # Neighboring words have separate sums: in one chain each addition would wait for the one before it.
     vectors, side_by_side = outputs // WIDTH, max(1, min(WORDS_STEP, 8 * WIDTH // outputs))
 
     def write(e: Emitter, target: Any, units: Any, words: Any, weights: Any, bias: Any, all_outputs: Any) -> None:
-        """Write outputs as bytes.
+        """Write outputs.
 
         Args:
             e: the emitter.
-            target: uint8[all_outputs].
+            target: uint8[all_outputs]; int32[all_outputs] for sums that are not clipped.
             units: uint8, the inputs.
             words: number of words of four inputs, a multiple of WORDS_STEP.
             weights: int8[inputs / 4, all_outputs, 4].
@@ -427,8 +472,11 @@ def _layer(outputs: int) -> Any:
                 total = e.load(e.at(bias, e.times(groups.index, 4), 4 * WIDTH * v), INT_VECTOR)
                 for part in loop.results[v::vectors]:
                     total = e.ir.add(total, part)
-                shifted = e.ir.ashr(total, ir.Constant(INT_VECTOR, [SHIFT] * WIDTH))
-                _store_bytes(e, _clip(e, shifted), e.at(target, groups.index, WIDTH * v))
+                if is_clipped:
+                    shifted = e.ir.ashr(total, ir.Constant(INT_VECTOR, [SHIFT] * WIDTH))
+                    _store_bytes(e, _clip(e, shifted), e.at(target, groups.index, WIDTH * v))
+                else:
+                    e.store(total, e.at(target, e.times(groups.index, 4), 4 * WIDTH * v))
             groups.results = []
 
     return write
@@ -436,8 +484,10 @@ def _layer(outputs: int) -> Any:
 
 _sums = Routine("nnue_sums", 8, _write_sums).intrinsic()
 _clipped = Routine("nnue_clipped", 3, _write_clipped).intrinsic()
+_products = Routine("nnue_products", 3, _write_products).intrinsic()
 _layer_by_16 = Routine("nnue_layer_by_16", 6, _layer(16)).intrinsic()
 _layer_by_32 = Routine("nnue_layer_by_32", 6, _layer(32)).intrinsic()
+_totals_by_16 = Routine("nnue_totals_by_16", 6, _layer(16, is_clipped=False)).intrinsic()
 
 
 @kernel
@@ -449,19 +499,37 @@ def begin(network, scratch, pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def _sum_afresh(network, scratch, pos, ply, view):  # type: ignore[no-untyped-def]
-    """Compute the sums of a view at `ply` from all of its rows."""
-    count = find_rows(network.inputs, pos, view, scratch.rows)
-    width = network.bias.size
-    _sums(
-        scratch.sums[U(ply), U(view)].ctypes.data,
-        network.bias.ctypes.data,
-        network.rows.ctypes.data,
-        width,
-        scratch.rows.ctypes.data,
-        count,
-        scratch.rows.ctypes.data,
-        0,
-    )
+    """Compute the sums of a view at `ply` from the last sums with its king on the same square."""
+    kept = scratch.kept
+    place = U(view) * U(ROWS) + U(pos.king[U(view)])
+    first = network.inputs.blocks[place]
+    rows, old = scratch.rows, kept.rows[place]
+    count = find_rows(network.inputs, pos, view, rows)
+    before = U(kept.counts[place])
+    kept.counts[place] = count
+    # A mark counts how often a row is added, less how often it is removed.
+    for i in range(before):
+        kept.marks[U(old[i] - first)] -= 1
+    for i in range(count):
+        kept.marks[U(rows[i] - first)] += 1
+    removals = adds = U(0)
+    for i in range(before):
+        number = U(old[i] - first)
+        if kept.marks[number] < 0:
+            kept.marks[number] += 1
+            kept.removed[removals] = old[i]
+            removals += U(1)
+    for i in range(count):
+        old[i] = rows[i]
+        number = U(rows[i] - first)
+        if kept.marks[number] > 0:
+            kept.marks[number] -= 1
+            rows[adds] = old[i]
+            adds += U(1)
+    sums, table, width = kept.sums[place].ctypes.data, network.rows.ctypes.data, network.bias.size
+    added, removed = rows.ctypes.data, kept.removed.ctypes.data
+    _sums(sums, sums, table, width, added, adds, removed, removals)
+    _sums(scratch.sums[U(ply), U(view)].ctypes.data, sums, table, width, added, 0, removed, 0)
     scratch.is_summed[U(ply), U(view)] = 1
 
 
@@ -475,19 +543,13 @@ def _sum_up_to(network, scratch, positions, ply, view):  # type: ignore[no-untyp
             _sum_afresh(network, scratch, positions[U(known)], known, view)
             break
         known -= 1
-    width = network.bias.size
+    width, changes = network.bias.size, scratch.changes
     while known < ply:
         known += 1
-        _sums(
-            scratch.sums[U(known), U(view)].ctypes.data,
-            scratch.sums[U(known - 1), U(view)].ctypes.data,
-            network.rows.ctypes.data,
-            width,
-            scratch.changes.added[U(known), U(view)].ctypes.data,
-            np.int64(scratch.changes.counts[U(known), U(view), U(0)]),
-            scratch.changes.removed[U(known), U(view)].ctypes.data,
-            np.int64(scratch.changes.counts[U(known), U(view), U(1)]),
-        )
+        sums, before = scratch.sums[U(known), U(view)].ctypes.data, scratch.sums[U(known - 1), U(view)].ctypes.data
+        added, removed = changes.added[U(known), U(view)].ctypes.data, changes.removed[U(known), U(view)].ctypes.data
+        adds, removals = changes.counts[U(known), U(view), U(0)], changes.counts[U(known), U(view), U(1)]
+        _sums(sums, before, network.rows.ctypes.data, width, added, adds, removed, removals)
         scratch.is_summed[U(known), U(view)] = 1
 
 
@@ -497,39 +559,57 @@ def _output(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
     # `scratch` must contain the changes from each ply to the next, and the sums of ply 0 (`begin`).
     us = np.int64(positions[U(ply)].side_to_move) - 1
     width = network.bias.size
+    is_sfnn = network.facts[U(1)] != 0
     # The view of the side to move comes first.
     for i in range(2):
         view = us ^ i
         _sum_up_to(network, scratch, positions, ply, view)
-        _clipped(scratch.clipped.ctypes.data + i * width, scratch.sums[U(ply), U(view)].ctypes.data, width)
-    _apply(scratch.first, scratch.clipped, network.first, network.first_bias)
-    _apply(scratch.second, scratch.first, network.second, network.second_bias)
-    total = np.int32(network.facts[U(0)])
-    for i in range(U(network.last.size)):
-        total += np.int32(scratch.second[i]) * np.int32(network.last[i])
+        sums = scratch.sums[U(ply), U(view)].ctypes.data
+        if is_sfnn:
+            _products(scratch.clipped.ctypes.data + i * width // 2, sums, width // 2)
+        else:
+            _clipped(scratch.clipped.ctypes.data + i * width, sums, width)
+    if is_sfnn:
+        return _sfnn_output(network, scratch, positions[U(ply)])
+    _apply(scratch.first, scratch.clipped, network.first[U(0)], network.first_bias[U(0)])
+    return _output_of_first(network, scratch, U(0))
+
+
+@inlined_early
+def _output_of_first(network, scratch, stack):  # type: ignore[no-untyped-def]
+    _apply(scratch.second, scratch.first, network.second[stack], network.second_bias[stack])
+    total = network.last_bias[stack]
+    for i in range(U(network.last.shape[1])):
+        total += np.int32(scratch.second[i]) * np.int32(network.last[stack, i])
     return np.int64(total)
+
+
+@kernel
+def _sfnn_output(network, scratch, pos):  # type: ignore[no-untyped-def]
+    stack = U(0)
+    if network.first.shape[0] > 1:
+        # Each side's king by thirds of the board, as this side sees it.
+        black, white = U(pos.king[U(0)]) % U(9), U(8) - U(pos.king[U(1)]) % U(9)
+        own, other = (black, white) if pos.side_to_move == 1 else (white, black)
+        stack = own // U(3) * U(3) + other // U(3)
+    weights, bias, totals = network.first[stack], network.first_bias[stack], scratch.totals
+    units, words = scratch.clipped.ctypes.data, weights.shape[0]
+    _totals_by_16(totals.ctypes.data, units, words, weights.ctypes.data, bias.ctypes.data, bias.size)
+    count = U(network.facts[U(1)])
+    for i in range(count):
+        number = np.int64(totals[i])
+        scratch.first[i] = min(number * number >> SQUARE_SHIFT, ONE)
+        scratch.first[count + i] = min(max(number >> SHIFT, 0), ONE)
+    return _output_of_first(network, scratch, stack) + np.int64(totals[count])
 
 
 @inlined_early
 def _apply(target, units, weights, bias):  # type: ignore[no-untyped-def]
-    if bias.size & U(31) == U(0):
-        _layer_by_32(
-            target.ctypes.data,
-            units.ctypes.data,
-            weights.shape[0],
-            weights.ctypes.data,
-            bias.ctypes.data,
-            bias.size,
-        )
+    words, outputs = weights.shape[0], bias.size
+    if outputs & U(31) == U(0):
+        _layer_by_32(target.ctypes.data, units.ctypes.data, words, weights.ctypes.data, bias.ctypes.data, outputs)
     else:
-        _layer_by_16(
-            target.ctypes.data,
-            units.ctypes.data,
-            weights.shape[0],
-            weights.ctypes.data,
-            bias.ctypes.data,
-            bias.size,
-        )
+        _layer_by_16(target.ctypes.data, units.ctypes.data, words, weights.ctypes.data, bias.ctypes.data, outputs)
 
 
 @inlined_early
@@ -537,7 +617,7 @@ def static_value(network, scratch, positions, ply):  # type: ignore[no-untyped-d
     """Return the value of positions[ply] for the side to move: output / FV_SCALE, rounded toward zero. A pawn is 90."""
     # Python's // rounds down. So the magnitude is divided, and the sign returns afterwards.
     raw = _output(network, scratch, positions, ply)
-    scale = np.int64(network.facts[U(1)])
+    scale = np.int64(network.facts[U(0)])
     value = abs(raw) // scale
     value = min(value, MAX_VALUE)
     return value if raw >= 0 else -value

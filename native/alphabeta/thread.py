@@ -166,8 +166,8 @@ def make_thread(network: NnueNetwork, stop: Any, first: Thread | None = None) ->
 
 def _example() -> NnueNetwork:
     numbers = {"rows": np.zeros((1, 128), np.int16), "bias": np.zeros(128, np.int16)}
-    for name, shape in (("first", (1, 256)), ("second", (1, 1)), ("last", (1, 1))):
-        numbers |= {name: np.zeros(shape, np.int8), f"{name}_bias": np.zeros(1, np.int32)}
+    for name, shape in (("first", (1, 1, 256)), ("second", (1, 1, 1)), ("last", (1, 1, 1))):
+        numbers |= {name: np.zeros(shape, np.int8), f"{name}_bias": np.zeros((1, 1), np.int32)}
     return network_of(make_inputs("K-P"), numbers, 1)
 
 

@@ -208,6 +208,12 @@ def _nnue_files() -> Files:
     return {"nn.bin": nnue.file_of(architecture, nnue.random_tensors(architecture, 1))}
 
 
+def _sfnn_files() -> Files:
+    features = next(row for row in FEATURES if row.name == "K-P")
+    architecture = Architecture(features, WIDTH_STEP, (7, 32), 9)
+    return {"nn.bin": nnue.file_of(architecture, nnue.random_tensors(architecture, 1))}
+
+
 def _read_nnue_file(path: Path) -> None:
     read_nnue(path)
     net.facts(path)
@@ -678,6 +684,7 @@ _ALL = (
     Reader("variant", _read_variant, (NetworkError,), lambda: {"net.onnx": _onnx_files()["net.onnx"]}),
     Reader("sparse", _read_sparse_network, (NetworkError,), _sparse_files),
     Reader("nnue", _read_nnue_file, (NetworkError,), _nnue_files, cost=2),
+    Reader("sfnn", _read_nnue_file, (NetworkError,), _sfnn_files, cost=2),
     Reader("program", _read_program, (), _program_files),
     Reader("ini", _read_ini, (NetworkError, OptionError), lambda: {"net.bin.ini": INI}),
     Reader("shards", _read_dataset, (NetworkError,), _dataset_files),

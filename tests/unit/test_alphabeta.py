@@ -68,9 +68,9 @@ def material_network() -> NnueNetwork:
         tensors["rows"][first:last, 0] = count
     for first, count in ((90, 1), (252, 3), (414, 3), (576, 5), (738, 5), (900, 8), (1062, 10), (1224, 9), (1386, 12)):
         tensors["rows"][first : first + 81, 0] = count
-    tensors["first"][0, 0], tensors["first"][1, 128] = 64, 64
-    tensors["second"][0, 0], tensors["second"][1, 1] = 64, 64
-    tensors["last"][0, :2] = 90, -90
+    tensors["first"][0, 0, 0], tensors["first"][0, 1, 128] = 64, 64
+    tensors["second"][0, 0, 0], tensors["second"][0, 1, 1] = 64, 64
+    tensors["last"][0, 0, :2] = 90, -90
     return network_of(make_inputs("K-P"), tensors, 1)
 
 
