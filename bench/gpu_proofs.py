@@ -98,7 +98,7 @@ def list_proofs(device: Device, stress: float) -> list[Proof]:
 
 
 def _leave_out(kind: str) -> list[dict[str, Any]]:
-    """Raise NotInstalledError for a check of yomi's own use of CUDA, which devices of this kind do not need."""
+    """Raise NotInstalledError instead of a check of yomi's calls of CUDA: devices of this kind have no such calls."""
     raise NotInstalledError(f"yomi calls CUDA itself for devices cuda and tensorrt only, not for {kind}")
 
 

@@ -332,7 +332,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an actor makes its object: `make(places, *arguments)`. Both are pickled and sent to the nodes."""
+    """How an actor makes its object: `make(places, *arguments)`. It is pickled and sent with the arguments."""
 
     make: Callable[..., Any]
     arguments: tuple[Any, ...]

@@ -313,7 +313,7 @@ def write_journal(folder: Path, description: Mapping[str, Any], results: Iterabl
 
 
 def parse_journal(path: Path, lines: Sequence[bytes]) -> tuple[dict[str, Any], list[tuple[int, GameResult]]]:
-    """Return the description, including the data kept last, and each game with the number of its line.
+    """Return the match's description with the newest kept data, and each game with the number of its line.
 
     Raises:
         MatchError: it is no journal.

@@ -175,7 +175,7 @@ class LostMoves:
         self._plies: dict[int, set[int]] = {BLACK: set(), WHITE: set()}
 
     def count(self, color: int, ply: int, is_lost: bool) -> int:
-        """Record whether the move at a ply looks lost. Return how many own moves in a row did; a ply counts once."""
+        """Record whether a move looks lost. Return how many moves of this side in a row did; a ply counts once."""
         lost = {earlier for earlier in self._plies[color] if earlier < ply}
         if is_lost:
             lost.add(ply)

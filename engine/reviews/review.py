@@ -134,7 +134,7 @@ class ReviewedMove:
 
     @property
     def winrate_after(self) -> float:
-        """Winrate of the mover after the move. It agrees with the loss if the same search has valued both moves."""
+        """Winrate of the mover after the move: the winrate before it minus the loss, if one search has valued both."""
         after, loss = self.after.winrate_for(self.color), self.winrate_loss
         if self._loses_nothing or self.before.played_winrate is None:
             return after

@@ -206,7 +206,7 @@ class DeviceQueue(InlineQueue):
 def write_outputs(outputs: Outputs, columns: Columns, rows: slice, seen: npt.NDArray[np.int64] | None = None) -> None:
     """Write a network's outputs as labels.
 
-    `seen` contains the index of each point (pass last) in the outputs [B, A + 1]. None: they are in order.
+    `seen` contains the index of each point (pass last) in the outputs [B, A + 1]. None: labels keep their symmetry.
     """
     policy, ownership = outputs.policy, outputs.ownership
     if seen is not None:

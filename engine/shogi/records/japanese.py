@@ -213,7 +213,7 @@ def is_read(move: RecordedMove, text: str) -> bool:
 
 
 def _evaluation_of(text: str) -> tuple[int, dict[str, str | None]] | None:
-    """Return an evaluation (centipawns for Black) and the named parts of its text; None for other texts."""
+    """Return (centipawns for Black, parts of the text by name) if the text is an evaluation, otherwise None."""
     match = next(filter(None, (form.fullmatch(text) for form in (MATE, LABELLED, BRACKETED, FLOODGATE))), None)
     if match is None:
         return None
