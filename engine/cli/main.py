@@ -82,7 +82,7 @@ MAIN = ("play", "serve", "review", "gtp", "usi", "analysis", "match", "setup", "
 EPILOG = """\
 start here:
   yomi play go --size 9        play in the terminal; yomi doctor: what works
-  yomi help all                list all commands
+  yomi help all                list all commands; yomi help PAGE: a page of docs
   yomi help COMMAND            show its main options; --help-all: all options
   yomi help options            explain all options; yomi help options WORD: some
 """

@@ -1,4 +1,4 @@
-# A formula for a tap: brew install --build-from-source ./yomi.rb. Replace the checksum by that of the sdist on PyPI.
+# A formula for a tap, for a release on PyPI: set the version and the sdist's checksum.
 # Homebrew's own repository would require every dependency as a resource, compiled from source.
 class Yomi < Formula
   include Language::Python::Virtualenv
