@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from yomi.errors import CompileError
-from yomi.system import lock_file, replace
+from yomi.system import IS_WINDOWS, lock_file, replace
 
 try:
     import grp
@@ -102,13 +102,18 @@ def _is_own_group(group: int) -> bool:
 
 
 def _link_files(source: Path, target: Path) -> None:
-    """Link all kernels and marks of a folder that the target lacks. Two processes may do this at once."""
+    """Link all kernels and marks of a folder that the target lacks; on Windows copy them. Two processes may do this."""
     files = [path for path in source.rglob("*") if path.suffix in (".nbi", ".nbc", COMPLETE)]
     for path in sorted(files, key=lambda path: path.suffix == COMPLETE):  # marks after the kernels that they promise
         link = target / path.relative_to(source)
         link.parent.mkdir(mode=0o700, exist_ok=True)
         if not link.exists():
             link.unlink(missing_ok=True)  # a link to a removed file
+            if IS_WINDOWS:  # few users may make links there
+                part = link.with_name(f"{link.name}.{os.getpid()}")
+                shutil.copyfile(path, part)
+                replace(part, link)
+                continue
             with contextlib.suppress(FileExistsError):  # the other process was faster
                 link.symlink_to(path)
 

@@ -87,7 +87,9 @@ def help_texts() -> set[str]:
                 parser.format_help()
     finally:
         language._texts = earlier
-    return {text for text in recorder.asked if text and not text.endswith("。") and text != argparse.SUPPRESS}
+    colon = "%(heading)s:"  # only some versions of Python look it up
+    asked = recorder.asked - {colon, argparse.SUPPRESS}
+    return {text for text in asked if text and not text.endswith("。")}
 
 
 def _family(parser: argparse.ArgumentParser, name: str) -> Iterator[argparse.ArgumentParser]:

@@ -132,6 +132,7 @@ def test_a_terminal_that_has_gone_is_nothing_to_nohup() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.linux  # os.kill of Windows ends the process
 @looped("number", [signal.SIGINT, signal.SIGTERM])
 @looped("in_turn", [False, True])
 @looped("last", ["one", "two"])
@@ -148,6 +149,7 @@ def test_a_signal_while_clients_are_made(number: int, in_turn: bool, last: str) 
     assert calls == []
 
 
+@pytest.mark.linux
 def test_a_signal_between_two_rounds() -> None:
     calls: list[str] = []
     made: list[str] = []

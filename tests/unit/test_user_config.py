@@ -166,12 +166,12 @@ def test_every_line_of_a_new_file_is_an_option_at_its_default(file: Path) -> Non
 
 
 def test_show_prints_what_can_be_read_again(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file.write_text("seconds = 2\nmemory = '2G'\nponder = true\n[go]\nkomi = 'none'\nnet = 'ネット.bin.gz'\n")
+    file.write_text("seconds = 2\nmemory = '2G'\nponder = true\n[go]\nkomi = 'none'\nnet = 'ネット.bin.gz'\n", "utf-8")
     assert main(["config", "show"]) == 0
     text = capsys.readouterr().out
     assert "seconds = 2    # default: none" in text
     before = read_config(file, "go")
-    file.write_text(text)
+    file.write_text(text, "utf-8")
     assert read_config(file, "go") == before
 
 
