@@ -156,6 +156,7 @@ def test_a_part_of_a_review_that_contradicts_itself_is_refused(tmp_path: Path) -
             shares.done(tmp_path, run, {})
 
 
+@pytest.mark.linux  # Windows lets few users make links
 def test_a_part_leads_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("of another folder")
     (tmp_path / "link").symlink_to(tmp_path / "secret")

@@ -178,7 +178,7 @@ def test_records_of_shogi_are_rated(tmp_path: Path, capsys: pytest.CaptureFixtur
     ],
 )
 def test_a_fault_is_the_losers(name: str, text: str, ending: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(text)
+    (tmp_path / name).write_text(text, "utf-8")
     (game,) = read_results([tmp_path])
     assert (game.winner, game.ending) == (BLACK, ending)
     assert {row.player: row.faults for row in report([game]).rows} == {"Black": 0, "White": 1}
