@@ -110,9 +110,7 @@ def _link_files(source: Path, target: Path) -> None:
         if not link.exists():
             link.unlink(missing_ok=True)  # a link to a removed file
             if IS_WINDOWS:  # few users may make links there
-                part = link.with_name(f"{link.name}.{os.getpid()}")
-                shutil.copyfile(path, part)
-                replace(part, link)
+                replace(shutil.copyfile(path, link.with_name(f"{link.name}.{os.getpid()}")), link)
                 continue
             with contextlib.suppress(FileExistsError):  # the other process was faster
                 link.symlink_to(path)

@@ -122,7 +122,7 @@ def test_the_content_shows_the_format(tmp_path: Path) -> None:
         assert not looks_like_gib(other)
         assert not looks_like_ngf(other)
     path = tmp_path / "a.ngf"
-    path.write_text(NGF.replace("\n19\n", "\n9\n"))
+    path.write_text(NGF.replace("\n19\n", "\n9\n"), "utf-8")
     assert load_board(path) == square(9)
 
 
