@@ -1,4 +1,4 @@
-"""yomi, an engine for Go and shogi, as a library. `docs/how-to/python.md` shows what it can do.
+"""yomi, an engine for Go and shogi, as a library. `yomi help python` shows what it can do.
 
 The names of `__all__` are loaded when they are first used: `import yomi` alone loads nothing. Type checkers find
 them in `__init__.pyi`.
