@@ -56,6 +56,7 @@ def test_hints_where_yomi_was_installed(tmp_path: Path, monkeypatch: pytest.Monk
     assert extra_command("train") == pip_command("install", "torch>=2.6", "onnx>=1.18")
 
 
+@pytest.mark.linux  # the programs of the test have no .exe
 def test_hints_are_for_the_environment_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python = tmp_path / "with space" / "python3"
     python.parent.mkdir()
