@@ -24,6 +24,7 @@ from numba.extending import intrinsic
 from yomi.native.bits import U
 from yomi.native.debug_kernels import plain, plain_kernel
 from yomi.native.jit import IS_PLAIN, compiling, keep_compiled, kernel, machine_code, mark_kernel
+from yomi.native.quick_numba import Compiler
 
 # A kernel that calls another by name contains its code: it must be compiled after it, and again for each variant. A
 # call by address keeps the two apart.
@@ -174,7 +175,10 @@ class Entry:
 
     def _compile(self) -> int:
         mark_kernel(self.function)
-        compiled: Any = CFunc(self.function, sigutils.normalize_signature(self._signature), {}, _OPTIONS)
+        pipeline: Any = Compiler
+        compiled: Any = CFunc(
+            self.function, sigutils.normalize_signature(self._signature), {}, _OPTIONS, pipeline_class=pipeline
+        )
         compiled.enable_caching()
         keep_compiled(compiled._cache)
         with compiling(), event.trigger_event("numba:compile", data={"dispatcher": _Named(self.function)}):

@@ -22,6 +22,7 @@ from numba.extending import intrinsic
 from yomi.native.cache_folder import cache_directory, locked, make_folder, require_private
 from yomi.native.debug_kernels import plain_kernel
 from yomi.native.levels import features_of, level_in_use, packaged_kernels, processor_of
+from yomi.native.quick_numba import Compiler
 
 # numba's own file cache misses an edit in a kernel that a cached kernel calls, and a changed bounds-check flag. So a
 # cache folder is named after a hash of all sources that its kernels may contain, the flags, the versions of Python and
@@ -192,7 +193,8 @@ def _compiled(function: Callable[P, R], *, allocates: bool, inline: bool = False
     mark_kernel(function)
     # no_cfunc_wrapper: a tenth less to compile, and nothing calls kernels from C.
     decorate: Any = numba.njit
-    options = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options["pipeline_class"] = Compiler
     compiled = decorate(**options, forceinline=inline, _nrt=allocates)(function)
     if compiled._cache.cache_path is not None:  # tests.typecheck has no cache and compiles nothing
         compiled.compile = _by_parts(compiled, compiled.compile)
@@ -242,12 +244,23 @@ _JITCodeLibrary: Any = codegen.JITCodeLibrary
 class _PartLibrary(_JITCodeLibrary):  # type: ignore[misc]
     """Code of a kernel that is only used inside other kernels: neither optimized nor translated to machine code."""
 
+    _shared_module: Any
+
     def _optimize_final_module(self) -> None:
         pass
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        # numba makes a copy for this: it also runs the code.
+        if self._shared_module is None:
+            for function in self._final_module.functions:
+                if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                    function.linkage = "linkonce_odr"
+            self._shared_module = self._final_module
+        return self._shared_module
 
 
 _compiling = threading.local()  # `depth`: number of nested compilations in this thread

@@ -269,7 +269,6 @@ GROUPS: dict[str, Group] = {
     "tree-gather": Group(compile_gather, ("tree",), 8.0),
     "tree": Group(compile_tree, ("tree",), 6.0),
     "forward": Group(compile_forward, ("forward",), 8.0),
-    "go-board": Group(lambda: _compile_board(_go(), Inputs.NOTHING), ("go",), 4.0),
     "go-planes": Group(compile_go_planes, ("go",), 7.0),
     "go-rules": Group(compile_rules, ("go",), 4.0),
     "go-inputs": Group(compile_go_inputs, ("go",), 8.0),
@@ -287,7 +286,7 @@ GROUPS: dict[str, Group] = {
 }
 # Groups by purpose: a game with its default network; other networks and evaluators; learning. The slowest come first.
 NAMES: dict[str, tuple[str, ...]] = {
-    "go": ("tree-gather", "forward", "go-planes", "tree", "go-board", "go-rules"),
+    "go": ("tree-gather", "forward", "go-planes", "tree", "go-rules"),
     "go-more": ("go-inputs", "go-rollouts", "go-partial"),
     "go-learning": ("go-learning",),
     "shogi": ("tree-gather", "tree", "shogi-board", "shogi-rules", "shogi-mate", "shogi-sparse"),

@@ -80,6 +80,28 @@ class Progress:
             return max([*left.values(), sum(left.values()) / self._processes]) / speed
 
 
+class Waiting:
+    """Groups to compile, the slowest first. Thread-safe."""
+
+    def __init__(self, groups: Iterable[str]) -> None:
+        self._groups = sorted(groups, key=lambda group: -GROUPS[group].seconds)
+        self._begun: set[str] = set()  # packages
+        self._lock = threading.Lock()
+
+    def take(self, last: str | None) -> str | None:
+        """Return the next group of a process that compiled the group `last`, or None if no group is left."""
+        # Groups of a package share parts, which a process compiles only once. So a process stays with its package, and
+        # then prefers a package that no process has begun.
+        package = GROUPS[last].packages[0] if last else None
+        with self._lock:
+            if not self._groups:
+                return None
+            places = [GROUPS[group].packages[0] for group in self._groups]
+            best = min(range(len(places)), key=lambda i: (places[i] != package, places[i] in self._begun))
+            self._begun.add(places[best])
+            return self._groups.pop(best)
+
+
 class Display:
     """Shows a bar if stderr is a terminal; otherwise `report` receives a line every 15 seconds."""
 
@@ -230,9 +252,7 @@ def _processors() -> int:
 
 def _run(groups: Sequence[str], display: Display) -> None:
     """Compile groups in processes of this module. If one fails, end the others."""
-    waiting = queue.SimpleQueue[str]()
-    for group in sorted(groups, key=lambda group: -GROUPS[group].seconds):
-        waiting.put(group)
+    waiting = Waiting(groups)
     count = max(1, min(_processors(), len(groups), MAX_PROCESSES))
     progress = Progress({group: GROUPS[group].seconds for group in groups}, count)
     with contextlib.ExitStack() as stack:
@@ -254,13 +274,13 @@ def _run(groups: Sequence[str], display: Display) -> None:
             time.sleep(0.1)
 
 
-def _feed(process: "subprocess.Popen[bytes]", waiting: "queue.SimpleQueue[str]", progress: Progress) -> None:
+def _feed(process: "subprocess.Popen[bytes]", waiting: Waiting, progress: Progress) -> None:
     """Make a process compile groups one by one until none is left."""
     assert process.stdin is not None
     assert process.stdout is not None
-    with contextlib.suppress(OSError, queue.Empty):  # the process failed; all groups are done
-        while True:
-            group = waiting.get_nowait()
+    group = None
+    with contextlib.suppress(OSError):  # the process failed
+        while group := waiting.take(group):
             progress.begin(group)
             process.stdin.write(f"{group}\n".encode())
             process.stdin.flush()

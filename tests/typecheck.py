@@ -19,6 +19,7 @@ from numba.core.ir import Block, FunctionIR, Loc, Scope, Var
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing.templates import signature
 
+from yomi.native import quick_numba
 from yomi.native.jit import SOURCE_ROOT, WITHOUT_KERNELS
 from yomi.native.kernel_groups import GROUPS
 
@@ -32,8 +33,9 @@ def check(groups: Iterable[Callable[[], None]]) -> None:
     Raises:
         Exception: any kind; a kernel has a mistake.
     """
-    compiler: Any = Compiler
-    compiler.define_pipelines = _passes
+    for compiler in (Compiler, quick_numba.Compiler):
+        changed: Any = compiler
+        changed.define_pipelines = _passes
     dispatcher: Any = Dispatcher
     dispatcher.add_overload = _keep
     entry: Any = CFunc
@@ -72,10 +74,13 @@ def place(error: BaseException) -> tuple[Path, int] | None:
     return None
 
 
+_COMPILERS = ("jit.py", "bound_kernels.py", "quick_numba.py")
+
+
 def _is_ours(path: Path) -> bool:
     """Return whether a file holds kernels, and is not one that compiles them."""
     path = path.resolve()
-    return path.is_relative_to(SOURCE_ROOT) and path.name not in {*WITHOUT_KERNELS, "jit.py", "bound_kernels.py"}
+    return path.is_relative_to(SOURCE_ROOT) and path.name not in {*WITHOUT_KERNELS, *_COMPILERS}
 
 
 _WHOLE = (Block, FunctionIR, Scope, Var)

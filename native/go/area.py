@@ -295,8 +295,8 @@ def find_areas(s, pos, suicide):  # type: ignore[no-untyped-def]
     for w in range(words):
         s.owned_black[w] = U(0)
         s.owned_white[w] = U(0)
-    _claim(s, pos, BLACK, suicide, True)
-    _claim(s, pos, WHITE, suicide, True)
+    _claim(s, pos, BLACK, np.int64(suicide), True)
+    _claim(s, pos, WHITE, np.int64(suicide), True)
     for w in range(words):
         s.owned_black[w] |= s.black[w] & ~s.owned_white[w]
         s.owned_white[w] |= s.white[w] & ~s.owned_black[w]

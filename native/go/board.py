@@ -322,7 +322,7 @@ def remove_chain(pos, stone):  # type: ignore[no-untyped-def]
         for neighbor in (i - 1, i + 1, i - stride, i + stride):
             q = U(neighbor)
             if pos.color[q] == enemy:
-                add_liberty(pos, pos.chain[q], p)
+                add_liberty(pos, U(pos.chain[q]), p)
         p = U(pos.next_stone[p])
         if p == U(stone):
             break

@@ -190,7 +190,7 @@ def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, s
 
 
 @kernel
-def back_up(tree, path, slots, depth, state, utility, value, score, stdev, weight, proof):  # type: ignore[no-untyped-def]
+def back_up(tree, path, slots, depth, state, utility, value, score, variance, weight, proof):  # type: ignore[no-untyped-def]
     """Add the result of a visit to the leaf and to all nodes above it.
 
         leaf:  weight_sum += weight, utility_sum += weight * utility, ... ; visits += 1
@@ -207,11 +207,13 @@ def back_up(tree, path, slots, depth, state, utility, value, score, stdev, weigh
         utility: see leaf_utility.
         value: win minus loss.
         score: expected score.
-        stdev: the evaluator's uncertainty of the score.
+        variance: the evaluator's variance of the score.
         weight: of this evaluation.
         proof: of the leaf: +1 won for its side to move, -1 lost, 0 open.
+
+    All callers pass float64: numba compiles this and all that it calls again for other types.
     """
-    variances = 0.0, stdev * stdev
+    variances = 0.0, variance
     proof = np.int64(proof)
     leaf = np.int64(path[U(depth)])
     lock(tree, leaf)
@@ -233,5 +235,5 @@ def visit_shared(tree, path, slots, depth):  # type: ignore[no-untyped-def]
     node = tree.nodes[U(index)]
     stats = _node_stats(node)
     visits, total, utility, _, score = stats
-    variances = float(node.utility_variance), float(node.score_variance)
+    variances = np.float64(node.utility_variance), np.float64(node.score_variance)
     _climb(tree, path, slots, depth, utility, score, variances, total / float(visits), np.int64(node.proof), stats)

@@ -251,8 +251,9 @@ def _add_rows(tree, batch, worker, calls, row, leaf, depth):  # type: ignore[no-
 def _back_up_evaluation(tree, path, slots, depth, state, utility, values):  # type: ignore[no-untyped-def]
     """Back up the evaluation of a leaf, a row of Batch.values."""
     weight = evaluation_weight(tree, values, depth & 1)
-    value, lead, stdev = float(values[VALUE]), float(values[LEAD]), float(values[STDEV])
-    back_up(tree, path, slots, depth, state, utility, value, lead, stdev, weight, np.int64(0))
+    value, lead = np.float64(values[VALUE]), np.float64(values[LEAD])
+    variance = np.float64(values[STDEV] * values[STDEV])
+    back_up(tree, path, slots, depth, state, utility, value, lead, variance, weight, np.int64(0))
 
 
 @inlined
@@ -340,12 +341,13 @@ def back_up_again(tree, path, slots, depth, visits):  # type: ignore[no-untyped-
     total = node.weight_sum
     value, score = node.value_sum / total, node.score_sum / total
     stdev = math.sqrt(node.score_variance)
-    weight = float(node.own_weight)
-    utility = float(node.own_utility)
+    variance = np.float64(stdev * stdev)
+    weight = np.float64(node.own_weight)
+    utility = np.float64(node.own_utility)
     proof = np.int64(node.proof)
     unlock(tree, leaf)
     for _ in range(visits):
-        back_up(tree, path, slots, depth, TERMINAL, utility, value, score, stdev, weight, proof)
+        back_up(tree, path, slots, depth, TERMINAL, utility, value, score, variance, weight, proof)
 
 
 @inlined

@@ -18,7 +18,7 @@ from yomi.engine.options import Options, Value
 from yomi.engine.registry import GAMES
 from yomi.native import precompile
 from yomi.native.kernel_groups import NAMES
-from yomi.native.precompile import Display, Progress
+from yomi.native.precompile import Display, Progress, Waiting
 from yomi.nets.models import FOR_ALPHA_BETA, default_network, network_of_levels
 from yomi.time_left import TimeLeft, duration
 
@@ -76,6 +76,15 @@ def test_reports_of_the_time_left_grow_at_most_once_in_a_row() -> None:
     assert [left.report(seconds) for seconds in (None, 20, 41, 61, 180, 170, 175, 160)] == [
         None, 20, 41, None, None, 170, 175, 160,
     ]  # fmt: skip
+
+
+def test_a_process_stays_with_its_package() -> None:
+    waiting = Waiting(["tree-gather", "tree", "forward", "go-planes", "go-rules"])
+    assert [waiting.take(None), waiting.take(None)] == ["tree-gather", "forward"]
+    assert waiting.take("tree-gather") == "tree"  # though go-planes takes longer
+    assert waiting.take("forward") == "go-planes"
+    assert waiting.take("tree") == "go-rules"  # better than to wait
+    assert waiting.take("go-rules") is None
 
 
 def test_lines_come_every_15_seconds(clock: Clock) -> None:

@@ -57,8 +57,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def back_up_often(tree, path, slots, depth, times):  # type: ignore[no-untyped-def]
     """Back up two results in turn, each `times` times."""
     for _ in range(times):
-        back_up(tree, path, slots, depth, arrays.EXPANDED, 0.9, 0.9, 30.0, 2.0, 1.0, 0)
-        back_up(tree, path, slots, depth, arrays.EXPANDED, 0.1, 0.1, 10.0, 2.0, 1.0, 0)
+        back_up(tree, path, slots, depth, arrays.EXPANDED, 0.9, 0.9, 30.0, 4.0, 1.0, 0)
+        back_up(tree, path, slots, depth, arrays.EXPANDED, 0.1, 0.1, 10.0, 4.0, 1.0, 0)
 
 
 def twins(size: int, line: str = "", rules: str = "tromp-taylor", **settings: Any) -> tuple[Search, naive.SlowSearch]:

@@ -1,0 +1,24 @@
+"""The limit on the processor time from an empty cache to the first move."""
+
+import sys
+
+import pytest
+
+from tests import first_move
+
+
+def test_one_of_the_tries_must_keep_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = first_move.EXPECTED * first_move.TOLERANCE
+    ratios = iter([limit + 1.0, limit - 0.1])
+    monkeypatch.setattr(first_move, "measure", lambda: next(ratios))
+    first_move.main()
+    monkeypatch.setattr(first_move, "measure", lambda: limit + 0.1)
+    with pytest.raises(SystemExit, match="find what compiles longer"):
+        first_move.main()
+
+
+def test_processor_time_is_that_of_the_command() -> None:
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    assert 0.3 <= first_move.processor_time([sys.executable, "-c", busy]) < 3.0
+    with pytest.raises(SystemExit, match="expected a move"):
+        first_move.processor_time([sys.executable, "-c", "print('? no')"], "genmove b\n")
