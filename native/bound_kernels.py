@@ -24,7 +24,7 @@ from numba.extending import intrinsic
 from yomi.native.bits import U
 from yomi.native.debug_kernels import plain, plain_kernel
 from yomi.native.jit import IS_PLAIN, compiling, keep_compiled, kernel, machine_code, mark_kernel
-from yomi.native.quick_numba import Compiler
+from yomi.native.quick_numba import Compiler, quick_numba
 
 # A kernel that calls another by name contains its code: it must be compiled after it, and again for each variant. A
 # call by address keeps the two apart.
@@ -181,7 +181,11 @@ class Entry:
         )
         compiled.enable_caching()
         keep_compiled(compiled._cache)
-        with compiling(), event.trigger_event("numba:compile", data={"dispatcher": _Named(self.function)}):
+        with (
+            compiling(),
+            quick_numba(),
+            event.trigger_event("numba:compile", data={"dispatcher": _Named(self.function)}),
+        ):
             compiled.compile()
         self._compiled = compiled
         return int(compiled.address)

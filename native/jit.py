@@ -16,13 +16,12 @@ import llvmlite.binding as llvm
 import numba
 from numba.core import codegen, config, sigutils, types
 from numba.core.caching import CacheImpl, IndexDataCacheFile, _CacheLocator
-from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
 from yomi.native.cache_folder import cache_directory, locked, make_folder, require_private
 from yomi.native.debug_kernels import plain_kernel
 from yomi.native.levels import features_of, level_in_use, packaged_kernels, processor_of
-from yomi.native.quick_numba import Compiler
+from yomi.native.quick_numba import Compiler, quick_numba
 
 # numba's own file cache misses an edit in a kernel that a cached kernel calls, and a changed bounds-check flag. So a
 # cache folder is named after a hash of all sources that its kernels may contain, the flags, the versions of Python and
@@ -305,7 +304,7 @@ def _by_parts(dispatcher: Any, compile_for: Callable[[Any], Any]) -> Callable[[A
         return result.entry_point
 
     def compile_by_parts(arguments: Any) -> Any:
-        with compiling() as is_part, global_compiler_lock:
+        with compiling() as is_part, quick_numba():
             if is_part:
                 if arguments in dispatcher.overloads:
                     return dispatcher.overloads[arguments].entry_point

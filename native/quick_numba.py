@@ -3,9 +3,11 @@
 # numba has few types, and what is replaced here is not meant to be.
 # mypy: disable-error-code="assignment,attr-defined,method-assign,misc,no-untyped-call,unused-ignore"
 
+import contextlib
 import copy
 import functools
 import hashlib
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +29,7 @@ from numba.core import (
     untyped_passes,
 )
 from numba.core.codegen import CPUCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager, _pass_registry, register_pass
 from numba.core.datamodel import default_manager, models
 from numba.core.inline_closurecall import InlineWorker
@@ -279,13 +282,35 @@ class Compiler(compiler.CompilerBase):  # type: ignore[misc]
 
 
 default_manager.register(types.NamedTuple, _tuple_model)
-funcdesc.default_mangler = _short_name
-base._has_loc = functools.cache(base._has_loc)
-typeinfer.new_error_context = lowering.new_error_context = _ErrorContext
-BaseFunction.get_call_type = _call_type
-CPUCodeLibrary._optimize_functions = _optimize_functions
-postproc.PostProcessor.run = _process_lazily
-ir.Inst._rec_list_vars = _variables
-InlineWorker.run_untyped_passes = _translate_once
-ir.Scope.__deepcopy__ = _copy_scope
-ir.Loc.__deepcopy__ = lambda place, memo: place  # it never changes
+
+_CHANGES: tuple[tuple[Any, str, Any], ...] = (
+    (funcdesc, "default_mangler", _short_name),
+    (base, "_has_loc", functools.cache(base._has_loc)),
+    (typeinfer, "new_error_context", _ErrorContext),
+    (lowering, "new_error_context", _ErrorContext),
+    (BaseFunction, "get_call_type", _call_type),
+    (CPUCodeLibrary, "_optimize_functions", _optimize_functions),
+    (postproc.PostProcessor, "run", _process_lazily),
+    (ir.Inst, "_rec_list_vars", _variables),
+    (InlineWorker, "run_untyped_passes", _translate_once),
+    (ir.Scope, "__deepcopy__", _copy_scope),
+    (ir.Loc, "__deepcopy__", lambda place, memo: place),  # it never changes
+)
+_MISSING = object()
+
+
+@contextlib.contextmanager
+def quick_numba() -> Iterator[None]:
+    """Change numba while this thread compiles a kernel. A program's own functions are compiled by numba as it is."""
+    with global_compiler_lock:
+        before = [(owner, name, vars(owner).get(name, _MISSING)) for owner, name, _ in _CHANGES]
+        for owner, name, value in _CHANGES:
+            setattr(owner, name, value)
+        try:
+            yield
+        finally:
+            for owner, name, value in before:
+                if value is _MISSING:
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, value)

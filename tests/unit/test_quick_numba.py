@@ -40,6 +40,14 @@ def test_a_named_tuple_is_passed_as_one_value() -> None:
     assert twice_the_second_of(calls()) == 2 * (1 + 7 + 9)
 
 
+def test_numba_is_changed_for_kernels_alone() -> None:
+    with quick_numba.quick_numba():
+        for owner, name, value in quick_numba._CHANGES:
+            assert vars(owner)[name] is value
+    for owner, name, value in quick_numba._CHANGES:
+        assert vars(owner).get(name) is not value, name
+
+
 def test_tuples_of_other_packages_stay_as_they_are() -> None:
     pair: Any = default_manager.lookup(types.UniTuple(types.int64, 2))
     assert isinstance(pair.get_argument_type(), tuple)
