@@ -81,8 +81,10 @@ def _call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
         _FLAGS.append(None if values is None else dict(values))
     key = id(function), context, tuple(args), tuple(dict(kws).items()), _FLAGS.index(values)
     if key not in _CALL_TYPES:
-        _CALL_TYPES[key] = _resolve(function, context, args, kws), function  # which keeps its id
-    return _CALL_TYPES[key][0]
+        found = _resolve(function, context, args, kws)
+        _CALL_TYPES[key] = found, function._impl_keys[found.args], function  # which keeps its id
+    found, function._impl_keys[found.args], _ = _CALL_TYPES[key]  # other flags may have replaced the implementation
+    return found
 
 
 _process = postproc.PostProcessor.run
@@ -304,13 +306,13 @@ def quick_numba() -> Iterator[None]:
     """Change numba while this thread compiles a kernel. A program's own functions are compiled by numba as it is."""
     with global_compiler_lock:
         before = [(owner, name, vars(owner).get(name, _MISSING)) for owner, name, _ in _CHANGES]
-        for owner, name, value in _CHANGES:
-            setattr(owner, name, value)
         try:
+            for owner, name, value in _CHANGES:
+                setattr(owner, name, value)
             yield
         finally:
             for owner, name, value in before:
-                if value is _MISSING:
-                    delattr(owner, name)
-                else:
+                if value is not _MISSING:
                     setattr(owner, name, value)
+                elif name in vars(owner):
+                    delattr(owner, name)

@@ -91,6 +91,8 @@ def clean_all() -> None:
 
     removed = 0
     for cache in dict.fromkeys((default_cache_dir(), temporary_cache_dir())):
+        if cache == Path.home() or (cache / "pyproject.toml").exists():
+            raise CliError(f"YOMI_CACHE_DIR is {cache}, expected a folder for caches alone: remove yomi's yourself")
         for path in (cache / name for name in CACHED.split() if os.path.lexists(cache / name)):
             removed += 0 if path.is_symlink() else size_of(path)  # the target of a link stays
             remove(path)

@@ -263,6 +263,17 @@ def test_clean_all_removes_what_yomi_made_alone(
     assert main(["setup", "--clean", "everything"]) == 2
 
 
+def test_clean_all_spares_a_checkout_that_is_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "nets").mkdir()
+    assert main(["setup", "--clean", "all"]) == 2
+    assert "expected a folder for caches alone" in capsys.readouterr().err
+    assert (tmp_path / "nets").is_dir()
+
+
 @pytest.mark.parametrize(("status", "reason"), [(1, "the last line"), (0, "no kernels of tree-gather, .* found")])
 def test_a_compiling_process_may_say_much(
     status: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,6 @@
 """Changes to numba that make it compile kernels in less time."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,11 @@ from yomi.native import quick_numba
 from yomi.native.bound_kernels import type_of
 from yomi.native.game_calls import GameCalls
 from yomi.native.jit import inlined_early, kernel
+
+
+class Pair(NamedTuple):
+    first: int
+    second: float
 
 
 def calls() -> GameCalls:
@@ -49,7 +54,7 @@ def test_numba_is_changed_for_kernels_alone() -> None:
 
 
 def test_tuples_of_other_packages_stay_as_they_are() -> None:
-    pair: Any = default_manager.lookup(types.UniTuple(types.int64, 2))
+    pair: Any = default_manager.lookup(type_of(Pair(1, 2.0)))
     assert isinstance(pair.get_argument_type(), tuple)
 
 

@@ -3,7 +3,6 @@
 import errno
 import io
 import os
-import queue
 import subprocess
 import sys
 from pathlib import Path
@@ -74,9 +73,8 @@ def test_a_closed_pipe_of_windows_is_a_reader_that_is_gone(monkeypatch: pytest.M
 
 
 def test_a_compiler_that_has_failed_takes_no_more_groups() -> None:
-    waiting = queue.SimpleQueue[str]()
-    waiting.put("tree")
+    waiting = precompile.Waiting(["tree"])
     with closed_pipe() as pipe:
         failed: Any = SimpleNamespace(stdin=pipe, stdout=io.BytesIO())
         precompile._feed(failed, waiting, precompile.Progress({"tree": 1.0}, 1))
-    assert waiting.empty()
+    assert waiting.take(None) is None
