@@ -81,7 +81,7 @@ def _call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
         _FLAGS.append(None if values is None else dict(values))
     key = id(function), context, tuple(args), tuple(dict(kws).items()), _FLAGS.index(values)
     if key not in _CALL_TYPES:
-        found = _resolve(function, context, args, kws)
+        found: Any = _resolve(function, context, args, kws)
         _CALL_TYPES[key] = found, function._impl_keys[found.args], function  # which keeps its id
     found, function._impl_keys[found.args], _ = _CALL_TYPES[key]  # other flags may have replaced the implementation
     return found
