@@ -54,7 +54,9 @@ def test_a_game_of_shogi(tmp_path: Path, workers: int) -> None:
         engine.until("usiok")
         engine.send("isready")
         lines = engine.until("readyok", SHADERS)
-        assert any(re.fullmatch(rf"info string .*net on {DEVICE}:0 {BACKEND}", line) for line in lines), lines
+        assert any(
+            re.fullmatch(rf"info string .*net on {DEVICE}:0 {BACKEND}, tree search.*", line) for line in lines
+        ), lines
         moves: list[str] = []
         for _ in range(4):
             engine.send(f"position startpos moves {' '.join(moves)}".removesuffix(" moves "), "go nodes 6")
