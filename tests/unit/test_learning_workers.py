@@ -88,7 +88,7 @@ def test_workers_play_a_match_as_one_process_does_while_nobody_takes_their_games
 def test_the_games_of_a_lost_worker_are_played_by_another(players: ActorWorkers) -> None:
     first_of(players)
     scores: list[DuelScore] = []
-    games = 1000  # so many that the match outlasts the loss of a worker by far
+    games = 300  # so many that the match outlasts the loss of a worker by far
     thread = threading.Thread(
         target=lambda: scores.append(players.match(GAMES["go"], LearningMatch((UNIFORM, UNIFORM), games, 6, 3, 0.0)))
     )

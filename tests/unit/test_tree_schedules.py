@@ -17,9 +17,10 @@ ROOT = Path(__file__).parents[2]
     [
         ["--preemptions", "1"],
         # two faults of earlier versions need these: values of a new node that came late, a node freed while in use
-        ["--preemptions", "2", "--scenario", "one line to a proof", "--scenario", "one edge to a transposition"],
+        ["--preemptions", "2", "--scenario", "one line to a proof"],
+        ["--preemptions", "2", "--scenario", "one edge to a transposition"],
     ],
-    ids=["all scenarios", "earlier faults"],
+    ids=["all scenarios", "a late value", "a freed node"],
 )
 def test_no_order_of_threads_breaks_the_tree(arguments: list[str]) -> None:
     command = [sys.executable, "-W", "ignore", "-m", "tests.schedules", *arguments]
