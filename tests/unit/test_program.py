@@ -1,9 +1,11 @@
 """The programs of a folder with its own Python, and the files of packages."""
 
+import io
 import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,34 @@ def test_a_program_finds_its_python_from_everywhere(tmp_path: Path) -> None:
     link.symlink_to(program)
     ran = subprocess.run([link, "gtp", "a b"], cwd=os.sep, capture_output=True, text=True, check=True)
     assert "'gtp', 'a b'" in ran.stdout
+
+
+def test_a_windows_launcher_starts_the_python_beside_it() -> None:
+    program = build_program.launcher("yomi-usi", "main_usi")
+    assert program.startswith(b"MZ")
+    with zipfile.ZipFile(io.BytesIO(program)) as archive:
+        text = archive.read("__main__.py").decode()
+        assert "import main_usi" in text
+        assert compile(text, "__main__.py", "exec")
+        first = min(each.header_offset for each in archive.infolist())
+    assert program[:first].endswith(b"#!<launcher_dir>\\python\\python.exe\n")
+
+
+def test_a_windows_python_is_copied_with_its_own_paths_alone(tmp_path: Path) -> None:
+    used = ("python.exe", "python311.dll", "python311.zip", "DLLs/_ssl.pyd", "Lib/json/tool.py")
+    embeddable = ("_socket.pyd", "libffi-8.dll", "sqlite3.dll")
+    unused = ("python311._pth", "Lib/site-packages/other.py", "Lib/test/a.py", "Scripts/pip.exe", "Doc/a.chm")
+    for name in (*used, *embeddable, *unused):
+        path = tmp_path / "from" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    python, library = build_program.copy_windows_python(tmp_path / "from", tmp_path / "to")
+    assert (python, library) == (tmp_path / "to" / "python.exe", tmp_path / "to" / "Lib")
+    build_program.write_paths(tmp_path / "to")
+    found = {path.relative_to(tmp_path / "to").as_posix() for path in (tmp_path / "to").rglob("*") if path.is_file()}
+    assert found == {*used, *(f"DLLs/{name}" for name in embeddable), "python311._pth"}
+    lines = (tmp_path / "to" / "python311._pth").read_text().splitlines()
+    assert lines == ["python311.zip", ".", "DLLs", "Lib", "Lib/site-packages"]
 
 
 def test_the_programs_are_the_commands() -> None:
