@@ -12,7 +12,7 @@ import tempfile
 
 # The ratio when it was last measured; docs/explanation/measurements.md has the seconds.
 EXPECTED = 18.0
-TOLERANCE = 1.15
+TOLERANCE = 1.2  # processors differ, and so does what runs beside it: 16.8 to 18.9 were seen on one machine
 # A load that changes between the two measurements disturbs the ratio by up to a fifth. A slower compilation fails each
 # time.
 TRIES = 3
