@@ -135,8 +135,9 @@ def run_session(lines: int, seed: int) -> None:
                 # the last one has its answer before this one starts
                 checker.asked += 1
             assert session.handle(line)
-            assert checker.answered >= checker.asked - 1, f"{line!r}: no answer to the go before"
-            assert checker.answered - answered <= 2
+            with session.lock:  # a turn counts as answered just before its line is written, both under this lock
+                assert checker.answered >= checker.asked - 1, f"{line!r}: no answer to the go before"
+                assert checker.answered - answered <= 2
         session.handle(b"stop")
         assert checker.answered == checker.asked
 
