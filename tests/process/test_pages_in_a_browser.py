@@ -611,6 +611,19 @@ def test_dead_stones_in_the_browser(open_page: Open, server: Server, locale: str
     visit.page.click("[data-do=agree]")
     visit.until("game.result && !waiting")
     assert visit.page.inner_text("#status").endswith(result)
+    assert "ended" in visit.page.get_attribute("#status", "class")
+    territory = [visit.page.locator(f"#board rect[fill='{color}']").count() for color in ("#111", "#fff")]
+    assert territory == [10, 5], "with the point of the dead stone"
+    assert shown_actions(visit.page) == ["undo", "save"], "the others no longer apply"
+    visit.page.click("#actions [data-do=undo]")
+    visit.until("game.counting && !waiting")
+
+
+def shown_actions(page: Any) -> list[str]:
+    """Return the names of the visible buttons for the game."""
+    return list(
+        page.evaluate("Array.from(document.querySelectorAll('#actions button:not([hidden])'), (b) => b.dataset.do)")
+    )
 
 
 def test_go_by_keyboard(open_page: Open, server: Server) -> None:
@@ -652,6 +665,8 @@ def test_shogi_by_keyboard(open_page: Open, server: Server) -> None:
     visit.page.click("[data-do=resign]")
     visit.until("game.result && !waiting")
     assert visit.page.inner_text("#status").endswith("先手の勝ち（投了）")
+    assert shown_actions(visit.page) == ["undo", "save"]
+    assert not visit.page.is_visible("[name=move]")
 
 
 def corner(page: Any, place: str) -> str:

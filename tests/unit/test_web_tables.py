@@ -78,9 +78,31 @@ def test_the_record_of_a_counted_game_has_its_result() -> None:
     game.agree()
     assert "RE[W+7.5]" in game.record()[0]
     game.undo()
+    assert game.state()["dead"] == []
     assert game.state()["counting"] == {"dead": None, "result": "W+7.5"}, "the agreement is taken back first"
     game.undo()
     assert game.state()["counting"] is None
+
+
+def test_dead_stones_are_known_after_the_agreement() -> None:
+    game = table("go", human="both", record="(;GM[1]SZ[5]AB[cc]AW[aa];B[];W[])")
+    game.mark("A5")
+    game.agree()
+    assert (game.state()["counting"], game.state()["dead"]) == (None, ["A5"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "record", "found"),
+    [
+        ("go", "(;GM[1]SZ[9]PB[Cho]PW[Otake];B[ee])", ["PB[Cho]", "PW[Otake]"]),
+        ("go", "(;GM[1]SZ[9]PW[Otake];B[ee])", ["PW[Otake]"]),
+        ("shogi", "先手：羽生\n後手：谷川\n手合割：平手\n1 ７六歩(77)\n", ["先手：羽生", "後手：谷川"]),
+        ("shogi", "startpos moves 7g7f", ["先手：yomi"]),
+    ],
+)
+def test_a_continued_record_keeps_its_names(kind: str, record: str, found: list[str]) -> None:
+    text, _ = table(kind, record=record, human="white").record()
+    assert all(name in text for name in found), text
 
 
 class FakeEngine:

@@ -23,17 +23,21 @@ MAX_MOVES = 1000  # moves of a game: 3.4 MB in Go
 MARKS = {play.RESIGNATION: "+R", play.TIME: "+T"}
 
 
-def begin(game: str, board: Board, handicap: int, record: str | None) -> tuple[Position[Any], dict[str, Any]]:
-    """Return a new game, or the end of a record's main line. The second result describes the first position for the
-    page.
+def begin(
+    game: str, board: Board, handicap: int, record: str | None
+) -> tuple[Position[Any], dict[str, Any], dict[int, str]]:
+    """Return a new game, or the end of a record's main line. The second result describes the first position and the
+    record for the page, the third contains the players' names in the record.
 
     Raises:
         Error: the record cannot be read, or the board cannot have this handicap.
     """
     read = None if record is None else (yomi.go if game == "go" else yomi.shogi).parse(record)[0]
     position, first = _go(board, handicap, read) if game == "go" else _shogi(read)
+    names = {yomi.BLACK: read.black, yomi.WHITE: read.white} if read else {}
     # Some notes end with the names of a command's flags, which the page lacks.
-    return position, {**first, "notes": [note.partition(". --")[0] for note in read.notes[:MAX_NOTES]] if read else []}
+    first["notes"] = [note.partition(". --")[0] for note in read.notes[:MAX_NOTES]] if read else []
+    return position, first, {side: name for side, name in names.items() if name}
 
 
 def letter(color: int) -> str:

@@ -19,6 +19,7 @@
  * @property {"B" | "W"} toMove
  * @property {boolean} isHumansTurn
  * @property {{dead: string[] | null, result: string} | null} counting Go, after the last pass; dead: null before the proposal
+ * @property {string[]} dead Go: stones marked as dead, also once the game has ended
  * @property {{B: Clock, W: Clock, increment: number, used: number} | null} clocks used: seconds of the current move
  * @property {string} result as in SGF
  * @property {{winner: "B" | "W" | "", reason: string, points: number | null} | null} ending
@@ -184,11 +185,16 @@ function draw() {
   byId("promotion").hidden = choice.length === 0;
   byId("counting").hidden = !game?.counting;
   byId("warning").hidden = !warning;
-  byId("actions").hidden = byId("switches").hidden = !game || Boolean(game.counting);
-  byId("enter").hidden = !game || Boolean(game.counting);
+  byId("actions").hidden = !game || Boolean(game.counting);
+  byId("switches").hidden = byId("enter").hidden = !game || Boolean(game.counting || game.ending);
   for (const button of document.querySelectorAll("[data-do]"))
     button.setAttribute("aria-disabled", String(waiting)); // `disabled` would take the focus away
-  for (const element of document.querySelectorAll("[data-do=pass], #territory")) /** @type {HTMLElement} */ (element).hidden = game?.game !== "go";
+  const isGo = game?.game === "go", hasEnded = Boolean(game?.ending);
+  show("#territory", isGo);
+  show("[data-do=pass]", isGo && !hasEnded);
+  show("[data-do=hint], [data-do=resign]", !hasEnded);
+  show("#actions [data-do=undo]", hasEnded || Boolean(game?.moves.length));
+  byId("status").classList.toggle("ended", hasEnded && !message);
   byId("keys").textContent = t("keys") + (game?.game === "shogi" ? ` ${t("drops")}` : "");
   byId("board").setAttribute("aria-label", t("board"));
   if (game) drawGame(game);
@@ -200,6 +206,11 @@ function draw() {
   byId("notes").textContent = game?.notes.join("; ") ?? "";
   drawClocks();
   updateAnalysis();
+}
+
+/** Show or hide elements. @param {string} selector @param {boolean} isShown */
+function show(selector, isShown) {
+  for (const element of document.querySelectorAll(selector)) /** @type {HTMLElement} */ (element).hidden = !isShown;
 }
 
 /** Write a text that screen readers announce when it changes. @param {string} id @param {string} text */
@@ -223,8 +234,8 @@ function drawGame(state) {
   if (position instanceof GoPosition) {
     overlay.onPlace = clickPoint;
     overlay.ownership = isChecked("ownership") ? hint?.ownership ?? null : null;
-    if (state.counting) {
-      overlay.dead = state.counting.dead ?? [];
+    if (state.counting || state.ending?.reason === "score") {
+      overlay.dead = state.dead;
       overlay.ownership = position.territory(overlay.dead);
     }
     byId("board").replaceChildren(drawGo(position, overlay, statusText()));

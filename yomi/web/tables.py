@@ -49,6 +49,7 @@ class Table:
     first: dict[str, Any]  # the first position, for the page
     clocks: Clocks | None = None
     visitor: str = ""  # address
+    names: dict[int, str] = field(default_factory=dict)  # of the players of the record that the game continues
     id: str = field(default_factory=lambda: secrets.token_urlsafe(9))
     ended: Ended | None = None  # by resignation, time, agreement or declaration
     dead: set[str] | None = None  # Go: marked as dead after the last pass; None before the proposal
@@ -87,6 +88,7 @@ class Table:
                 "toMove": letter(position.side_to_move),
                 "isHumansTurn": self.is_humans_turn,
                 "counting": {"dead": self._dead(), "result": score_text(self._lead())} if self.is_counting else None,
+                "dead": self._dead() or [],
                 "clocks": self.clocks and self.clocks.state(is_running=self.is_humans_turn and not ended),
                 "result": result_text(ended),
                 "ending": ended and {"winner": letter(ended.winner), "reason": ended.ending, "points": ended.score},
@@ -244,13 +246,15 @@ class Table:
     def record(self) -> tuple[str, str]:
         """Return the game as a record, and the suffix of its file."""
         with self.lock:
-            names = {"black": "yomi", "white": "yomi"}
-            names.update(dict.fromkeys(("black", "white") if self.human == "both" else (self.human,), ""))
+            names = {color: self.names.get(side) or self._player(side) for color, side in SIDES.items()}
             position: Any = self.position
             if position.game == "go":
                 return position.to_sgf(**names, result=result_text(self._final())), ".sgf"
             ending = {"ending": csa_ending(self.ended, position._raw)} if self.ended else {}
             return position.to_text("kif", **names, **ending), ".kif"
+
+    def _player(self, side: int) -> str:
+        return "" if SIDES.get(self.human, side) == side else "yomi"
 
     def _final(self) -> Ended | None:
         """Return the end of the game, or None if it continues."""
@@ -341,5 +345,5 @@ def new_table(
     Raises:
         Error: the record cannot be read, the board cannot have this handicap, or the clock has no time.
     """
-    position, first = begin(game, Board(size, height or size), handicap, record)
-    return Table(position, first=first, clocks=Clocks(game, **clock) if clock else None, **fields)
+    position, first, names = begin(game, Board(size, height or size), handicap, record)
+    return Table(position, first=first, names=names, clocks=Clocks(game, **clock) if clock else None, **fields)
