@@ -762,6 +762,36 @@ def test_analysis_in_the_browser(open_page: Open, server: Server) -> None:
     assert visit.page.evaluate("[hint, analysis]") == [None, None]
 
 
+@pytest.mark.parametrize(
+    ("locale", "game", "record", "texts"),
+    [
+        ("en-US", "go", "(;GM[1]SZ[5]KM[0.5];B[cc];W[aa];B[bb])", ("Review this game", "Open the review")),
+        ("ja-JP", "shogi", "position startpos moves 7g7f 3c3d", ("この対局を検討", "検討を開く")),
+    ],
+)
+def test_a_review_of_a_record_in_the_browser(
+    open_page: Open, server: Server, locale: str, game: str, record: str, texts: tuple[str, str]
+) -> None:
+    visit = Visit(open_page, server, locale)
+    assert shown_actions(visit.page) == (["pass", "hint", "resign", "save"]), (
+        "a game that has begun needs no review yet"
+    )
+    visit.begin(record, game=game, human="both")
+    button, link = visit.page.locator("[data-do=review]"), visit.page.locator("#review-link")
+    assert button.inner_text() == texts[0]
+    button.click()
+    visit.until("game.review && game.review.of")
+    assert not button.is_visible()
+    visit.page.reload()
+    visit.until("game && game.review && game.review.isFinished")
+    assert (link.inner_text(), visit.page.is_visible("#review progress")) == (texts[1], False)
+    page = open_page(server.address.split("#")[0].rstrip("/") + link.get_attribute("href"), locale=locale)
+    assert page.locator("#board svg").count() == 1
+    visit.page.click("[data-do=resign]")
+    visit.until("game.ending && !waiting")
+    assert shown_actions(visit.page) == ["undo", "save"], "the same moves have been reviewed"
+
+
 def test_warnings_in_the_browser(open_page: Open, server: Server) -> None:
     visit = Visit(open_page, server)
     visit.begin("(;GM[1]SZ[5]KM[0.5]AB[cc]AW[cd];W[dc];B[cb])", human="both")

@@ -114,6 +114,23 @@ def test_a_game_of_shogi(server: Server) -> None:
     assert "先手：yomi" in server.ask("GET", f"/api/games{path}/record")[1]
 
 
+def test_a_review(server: Server) -> None:
+    game = server.post("", {"size": 5, "human": "both"})
+    path = f"/{game['id']}"
+    assert server.refused(f"{path}/review", {})[1].startswith("a review needs a game with moves")
+    server.post(f"{path}/move", {"move": "C3"})
+    assert server.post(f"{path}/move", {"move": "A1"})["review"] is None
+    status, text = server.ask("POST", f"/api/games{path}/review", {})
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert (status, lines[-1]["isFinished"], lines[-1]["done"]) == (200, True, lines[-1]["of"])
+    assert json.loads(server.ask("GET", f"/api/games{path}")[1])["review"] == lines[-1]
+    assert server.ask("POST", f"/api/games{path}/review", {})[1].splitlines()[-1] == text.splitlines()[-1], "made once"
+    status, page = server.ask("GET", lines[-1]["address"])
+    assert (status, '"moves":[{"move":"C3"' in page) == (200, True)
+    assert server.post(f"{path}/undo", {})["review"] is None, "it is the review of another game"
+    assert server.ask("GET", "/reviews/none")[0] == 404
+
+
 def test_a_board_that_is_not_square(server: Server) -> None:
     game = server.post("", {"size": 7, "height": 5, "human": "black", "seconds": 0.1})
     assert (game["width"], game["height"]) == (7, 5)

@@ -13,10 +13,11 @@ import pytest
 
 import yomi
 from yomi.web import engines as engine_module
-from yomi.web import games, tables
+from yomi.web import games, reviews, tables
 from yomi.web.engines import MAX_ENGINES, Engines
 from yomi.web.games import Clocks
-from yomi.web.tables import Table, Tables, new_table
+from yomi.web.reviews import PageReview, Reviews
+from yomi.web.tables import Table, Tables, UnknownTableError, new_table
 
 
 def table(game: str, **changes: Any) -> Table:
@@ -103,6 +104,41 @@ def test_dead_stones_are_known_after_the_agreement() -> None:
 def test_a_continued_record_keeps_its_names(kind: str, record: str, found: list[str]) -> None:
     text, _ = table(kind, record=record, human="white").record()
     assert all(name in text for name in found), text
+
+
+def test_a_review_ends_with_the_server() -> None:
+    engines = Engines({})
+    review = PageReview(engines)
+    review.tick()
+    engines.end_searches()
+    with pytest.raises(yomi.Error, match="the server ends"):
+        review.tick()
+
+
+def test_reviews_wait_for_each_other_and_old_ones_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reviews, "MAX_WAITING", 2)
+    monkeypatch.setattr(reviews, "MAX_REVIEWS", 2)
+    monkeypatch.setattr(Reviews, "_search", lambda _, review, text, suffix: _fail(text) if "PB[x]" in text else text)
+
+    async def visit() -> None:
+        kept = Reviews(Engines({}))
+        games = [table("go", record=f"(;GM[1]SZ[9]PB[{name}];B[ee])") for name in "axbc"]
+        first, second = kept.begin(games[0]), kept.begin(games[1])
+        assert kept.begin(games[0]) is first
+        with pytest.raises(yomi.Error, match="too many reviews wait"):
+            kept.begin(games[2])
+        lines = [[json.loads(line) async for line in kept.follow(each)][-1] for each in (first, second)]
+        assert [(line["isFinished"], line["detail"]) for line in lines] == [(True, ""), (False, "broken")]
+        assert "PB[a]" in kept.page(first.id)
+        assert kept.begin(games[1]) is not second, "a review that failed can be repeated"
+        with pytest.raises(UnknownTableError):
+            kept.page(first.id)
+
+    asyncio.run(visit())
+
+
+def _fail(text: str) -> str:
+    raise yomi.Error("broken")
 
 
 class FakeEngine:

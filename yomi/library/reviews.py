@@ -45,12 +45,12 @@ def review(
     keep_stderr_quiet()
     limits = DEFAULT if thresholds is None else Thresholds.parse(arguments.text("thresholds", thresholds))
     settings = ReviewSettings(limits, None if quick is None else arguments.whole("quick", quick, 0))
-    reviewers = Reviewers(GAMES, lambda game: _options(game, options), settings, progress)
+    reviewers = Reviewers(GAMES, lambda game: review_options(game, options), settings, progress)
     with reported(progress), contextlib.closing(reviewers):
         return [found for _, found in reviewers.review(arguments.path("path", path), Progress())]
 
 
-def _options(game: Game[Any, Any], given: dict[str, Value]) -> Options:
+def review_options(game: Game[Any, Any], given: dict[str, Value]) -> Options:
     """Return the options for a review: the caller's, with the defaults of reviews for the others."""
     values: dict[str, Any] = dict(game.defaults.get(COMMAND, {}))
     if all(given.get(name) is None for name in ("playouts", "seconds", "depth")):

@@ -25,6 +25,7 @@ from yomi import language
 from yomi.engine.pages.review import fill
 from yomi.web.engines import Engines
 from yomi.web.games import MAX_RECORD
+from yomi.web.reviews import Reviews
 from yomi.web.tables import Sides, Table, Tables, UnknownTableError, new_table
 
 MAX_BODY = 4 * MAX_RECORD  # bytes of a request
@@ -39,6 +40,8 @@ POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
+
+PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
 
 
 class Body(BaseModel):
@@ -93,7 +96,7 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
         version=yomi.__version__,
         description="Games of Go and shogi with yomi.",
     )
-    tables = Tables()
+    tables, reviews = Tables(), Reviews(engines)
 
     @app.exception_handler(yomi.Error)
     async def refuse(_: Request, error: yomi.Error) -> JSONResponse:
@@ -109,7 +112,12 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     async def page() -> HTMLResponse:
-        return HTMLResponse(play_page(), headers={"Content-Security-Policy": POLICY, "Cache-Control": "no-store"})
+        return HTMLResponse(play_page(), headers=PAGE_HEADERS)
+
+    # Its name is a secret: a link cannot send a token.
+    @app.get("/reviews/{name}", response_class=HTMLResponse, summary="Return the page of a review")
+    async def review_page(name: str) -> HTMLResponse:
+        return HTMLResponse(reviews.page(name), headers=PAGE_HEADERS)
 
     # Quick answers are given in the event loop: a thread would have to wait for the searches' threads once more.
 
@@ -169,6 +177,13 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
     )
     async def analyse(name: str) -> StreamingResponse:
         return StreamingResponse(_lines(tables.get(name).analyse(engines)), media_type="application/x-ndjson")
+
+    @app.post(
+        "/api/games/{name}/review", summary="Review the game: a line of JSON for each step, at last with its page"
+    )
+    async def review(name: str) -> StreamingResponse:
+        found = reviews.begin(tables.get(name))
+        return StreamingResponse(reviews.follow(found), media_type="application/x-ndjson")
 
     @app.get("/api/games/{name}/record", summary="Return the game as SGF or KIF")
     def record(name: str) -> Response:

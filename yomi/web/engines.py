@@ -34,7 +34,7 @@ class Engines:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
-        self._options = options
+        self.options = options
         self._engines: OrderedDict[Key, asyncio.Task[yomi.Engine[Any]]] = OrderedDict()
         self._users: Counter[Key] = Counter()
         self._freed = asyncio.Event()
@@ -204,7 +204,7 @@ class Engines:
         own: dict[str, Any] = {"memory": ENGINE_MEMORY, "level": level}
         if game == "go":
             own["size"], own["height"] = board
-        engine: yomi.Engine[Any] = yomi.Engine(game, **own, **self._options)
+        engine: yomi.Engine[Any] = yomi.Engine(game, **own, **self.options)
         print(f"yomi: {game}: {engine.name}", file=sys.stderr, flush=True)
         return engine
 

@@ -37,6 +37,7 @@ def begin(
     names = {yomi.BLACK: read.black, yomi.WHITE: read.white} if read else {}
     # Some notes end with the names of a command's flags, which the page lacks.
     first["notes"] = [note.partition(". --")[0] for note in read.notes[:MAX_NOTES]] if read else []
+    first["isRecord"] = read is not None
     return position, first, {side: name for side, name in names.items() if name}
 
 

@@ -39,22 +39,65 @@ function updateAnalysis() {
   readAnalysis(game, analysis);
 }
 
+/** Pass the newest line of each part of an answer in lines of JSON. @param {Response} answer @param {(newest: any) => void} take */
+async function readLines(answer, take) {
+  const reader = /** @type {ReadableStream<BufferSource>} */ (answer.body).pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const lines = (text + part.value).split("\n");
+    text = lines.pop() ?? "";
+    if (lines.length) take(JSON.parse(lines[lines.length - 1]));
+  }
+}
+
 /** @param {State} state @param {NonNullable<typeof analysis>} own */
 async function readAnalysis(state, own) {
   try {
-    const answer = await ask(`/${state.id}/analysis`, {}, own.abort.signal);
-    const reader = /** @type {ReadableStream<BufferSource>} */ (answer.body).pipeThrough(new TextDecoderStream()).getReader();
-    let text = "";
-    for (let part = await reader.read(); !part.done; part = await reader.read()) {
-      const lines = (text + part.value).split("\n");
-      text = lines.pop() ?? "";
-      const newest = lines.length ? JSON.parse(lines[lines.length - 1]) : null;
-      if (newest?.detail) throw new Error(newest.detail);
-      if (!newest || own !== analysis || isPressed || !isChecked("analyse")) continue;
+    await readLines(await ask(`/${state.id}/analysis`, {}, own.abort.signal), (newest) => {
+      if (newest.detail) throw new Error(newest.detail);
+      if (own !== analysis || isPressed || !isChecked("analyse")) return;
       hint = newest;
       drawGame(state);
-    }
+    });
   } catch (error) {
     if (own === analysis) announce("status", `${t("illegal")}: ${/** @type {Error} */ (error).message}`);
   }
+}
+
+// -- the review --------------------------------------------------------------------------------------------------------
+
+let followed = ""; // id and moves of the game whose review is followed
+
+/** Begin the review of a game, or follow it if it has begun. @param {State} state */
+async function followReview(state) {
+  const key = `${state.id} ${state.moves.join(" ")}`;
+  if (followed === key) return;
+  followed = key;
+  const isCurrent = () => game?.id === state.id && key === `${game.id} ${game.moves.join(" ")}`;
+  try {
+    await readLines(await ask(`/${state.id}/review`, {}), (progress) => {
+      if (!game || !isCurrent()) return;
+      game.review = progress;
+      drawReview();
+    });
+  } catch (error) {
+    if (isCurrent()) announce("status", `${t("illegal")}: ${/** @type {Error} */ (error).message}`);
+  }
+  if (followed === key) followed = "";
+}
+
+function drawReview() {
+  const progress = game?.review;
+  byId("review").hidden = !progress;
+  show("#actions [data-do=review]", Boolean(game && (!progress || progress.detail) && game.moves.length && (game.ending || game.isRecord)));
+  if (!game || !progress) return;
+  const { address, done, of, isFinished, detail } = progress, link = /** @type {HTMLAnchorElement} */ (byId("review-link"));
+  link.hidden = !address;
+  link.href = address;
+  link.textContent = t(isFinished ? "openReview" : "firstReview");
+  byId("review-share").hidden = isFinished || Boolean(detail);
+  if (of) byId("review-share").setAttribute("value", String(done / of));
+  const text = of ? put(t(address ? "reviewingMore" : "reviewing"), String(done), String(of)) : t("reviewWaits");
+  announce("review-text", detail ? `${t("illegal")}: ${detail}` : isFinished ? "" : text);
+  if (!isFinished && !detail) followReview(game); // a page that was loaded again
 }

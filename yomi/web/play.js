@@ -21,12 +21,15 @@
  * @property {{dead: string[] | null, result: string} | null} counting Go, after the last pass; dead: null before the proposal
  * @property {string[]} dead Go: stones marked as dead, also once the game has ended
  * @property {{B: Clock, W: Clock, increment: number, used: number} | null} clocks used: seconds of the current move
+ * @property {boolean} isRecord whether the game continues a record
+ * @property {Progress | null} review of the game
  * @property {string} result as in SGF
  * @property {{winner: "B" | "W" | "", reason: string, points: number | null} | null} ending
  * @property {number} level 0: full strength
  * @property {number} seconds of the engine's moves
  */
 
+/** @typedef {{address: string, done: number, of: number, isFinished: boolean, detail: string}} Progress address of the page: first results, then the review; done and of: positions of this pass; detail: an error */
 /** @typedef {{main: number, period: number, periods: number}} Clock seconds before the current move; overtime */
 /**
  * @typedef {object} Opinion of the engine
@@ -205,6 +208,7 @@ function draw() {
   announce("status", message || statusText());
   byId("notes").textContent = game?.notes.join("; ") ?? "";
   drawClocks();
+  drawReview();
   updateAnalysis();
 }
 
@@ -285,6 +289,7 @@ const ACTIONS = {
     const found = await (await ask(`/${state.id}/hint`, { seconds: 2 })).json();
     if (found.ply === state.moves.length) hint = found;
   }),
+  review: followReview,
   save: (state) => busy(t("wait"), async () => {
     const answer = await ask(`/${state.id}/record`);
     const link = document.createElement("a");

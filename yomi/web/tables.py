@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import yomi
 from yomi.engine import play
@@ -25,6 +25,9 @@ from yomi.library.position import Position
 from yomi.library.values import Report
 from yomi.web.engines import Engines
 from yomi.web.games import MAX_MOVES, Clocks, begin, letter, opinion, result_text
+
+if TYPE_CHECKING:
+    from yomi.web.reviews import PageReview
 
 MAX_TABLES = 200  # games that are kept; the oldest ones are dropped
 MAX_TABLES_PER_VISITOR = 50
@@ -56,6 +59,7 @@ class Table:
     lock: threading.Lock = field(default_factory=threading.Lock)
     analyses: int = 0  # that were begun
     opinion: tuple[list[str], Report] | None = None  # the newest report of an analysis, and the moves before it
+    review: tuple[list[str], PageReview] | None = None  # of the game with these moves
 
     @property
     def is_humans_turn(self) -> bool:
@@ -90,6 +94,7 @@ class Table:
                 "counting": {"dead": self._dead(), "result": score_text(self._lead())} if self.is_counting else None,
                 "dead": self._dead() or [],
                 "clocks": self.clocks and self.clocks.state(is_running=self.is_humans_turn and not ended),
+                "review": self.review[1].state() if self.review and self.review[0] == position.moves else None,
                 "result": result_text(ended),
                 "ending": ended and {"winner": letter(ended.winner), "reason": ended.ending, "points": ended.score},
             }

@@ -18,6 +18,8 @@ const TEXTS = {
     winsBy: "{} wins by {} points", leadsBy: "{} leads by {} points", "wins resignation": "{} wins by resignation", "wins time": "{} wins on time", "wins mate": "{} wins by checkmate",
     "wins declaration": "{} wins by entering king", "wins try": "{} wins by a try", "wins perpetual check": "{} wins: perpetual check", "draw score": "Draw",
     "draw repetition": "Draw by repetition", "draw max moves": "Draw: limit of moves", "draw no result": "No result",
+    review: "Review this game", openReview: "Open the review", firstReview: "First results", reviewWaits: "The review waits or loads …",
+    reviewing: "Reviewing: {} of {} positions", reviewingMore: "A closer look: {} of {} positions",
   },
   ja: {
     pass: "パス", undo: "待った", hint: "ヒント", resign: "投了", save: "棋譜を保存", promote: "成る", keep: "成らない",
@@ -33,6 +35,8 @@ const TEXTS = {
     winsBy: "{}の{}勝ち", leadsBy: "{}が{}リード", "go wins resignation": "{}の中押し勝ち", "wins resignation": "{}の勝ち（投了）", "wins time": "{}の勝ち（時間切れ）", "wins mate": "{}の勝ち（詰み）",
     "wins declaration": "{}の勝ち（入玉宣言）", "wins try": "{}の勝ち（トライ）", "wins perpetual check": "{}の勝ち（連続王手の千日手）", "draw score": "持碁",
     "draw repetition": "千日手（引き分け）", "draw max moves": "手数制限（引き分け）", "draw no result": "無勝負",
+    review: "この対局を検討", openReview: "検討を開く", firstReview: "最初の結果を開く", reviewWaits: "検討の準備中…",
+    reviewing: "検討中：{}／{}局面", reviewingMore: "詳しく検討中：{}／{}局面",
   },
 };
 
