@@ -9,8 +9,8 @@ from pathlib import Path
 # Version 0.2.0 had 86,849. 250 came with Windows, clear docstrings, levels up to full strength, and clocks of shogi.
 # 150: SFNN evaluation files, and sums of views that are kept by the king's square.
 # 360 make numba compile in less time (native/quick_numba.py).
-# 153 review games of the page of `yomi serve`.
-LIMIT = 87_243  # lines of Python
+# 173 review games and begin games with rules, komi and handicaps on the page of `yomi serve`.
+LIMIT = 87_263  # lines of Python
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("engine", "native", "nets", "bench")
 

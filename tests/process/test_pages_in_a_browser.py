@@ -792,6 +792,24 @@ def test_a_review_of_a_record_in_the_browser(
     assert shown_actions(visit.page) == ["undo", "save"], "the same moves have been reviewed"
 
 
+def test_settings_of_a_new_game_in_the_browser(open_page: Open, server: Server) -> None:
+    visit = Visit(open_page, server, "ja-JP")
+    visit.page.fill("[name=komi]", "0.5")
+    visit.begin(rules="japanese", human="both")
+    assert visit.page.inner_text("#facts").endswith("日本 · コミ 0.5")
+    for vertex in ("B1", "A1", "A2"):
+        before = visit.page.evaluate("game.moves.length")
+        visit.page.click(f'[data-place="{vertex}"]')
+        visit.until(f"game.moves.length === {before + 1} && !waiting")
+    assert visit.page.inner_text("#captured") == "アゲハマ：黒 1 · 白 0"
+    visit.page.select_option("[name=game]", "shogi")
+    assert not visit.page.is_visible("[name=komi]")
+    visit.begin(gives="2-piece", human="both")
+    assert visit.page.evaluate("game.sfen").startswith("lnsgkgsnl/9/")
+    assert visit.page.inner_text("#status").startswith("上手の番")
+    assert visit.page.inner_text("[name=human]").split() == ["下手", "上手", "両者（自分で指す）"]
+
+
 def test_warnings_in_the_browser(open_page: Open, server: Server) -> None:
     visit = Visit(open_page, server)
     visit.begin("(;GM[1]SZ[5]KM[0.5]AB[cc]AW[cd];W[dc];B[cb])", human="both")

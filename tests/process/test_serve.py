@@ -256,8 +256,10 @@ def test_faults_are_one_line(server: Server) -> None:
         (f"/{game['id']}/move", {"move": 7}, "move: Input should be a valid string"),
         ("/none/move", {"move": "A1"}, "this game is not known here any more: begin another game"),
         ("", {"size": 99}, "size: Input should be less than or equal to 19"),
-        ("", {"size": 9, "komi": 3}, "komi: Extra inputs are not permitted"),
+        ("", {"size": 9, "stones": 3}, "stones: Extra inputs are not permitted"),
         ("", {"size": 2, "handicap": 4}, "handicap"),
+        ("", {"komi": 151}, "komi: Input should be less than or equal to 150"),
+        ("", {"rules": "mine"}, "rules"),
     ):
         status, detail = server.refused(path, body)
         assert 400 <= status < 500
@@ -391,7 +393,22 @@ def fuzzed(server: Server, game: str, number: int) -> Iterator[tuple[str, int, s
     paths = ["", f"/{game}", *(f"/{game}/{name}" for name in names)]
     paths += ["/../../etc/passwd", "/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/\N{SNOWMAN}".encode().decode("latin-1"), "//"]
     values: list[Any] = [None, True, -1, 1e308, "", "A1", "pass", "x" * 9999, [], {}, "\0", "🎴", [["a"] * 50] * 50]
-    keys = ["move", "size", "game", "level", "seconds", "human", "record", "handicap", "clock", "stone", "x"]
+    keys = [
+        "move",
+        "size",
+        "game",
+        "level",
+        "seconds",
+        "human",
+        "record",
+        "handicap",
+        "rules",
+        "komi",
+        "gives",
+        "clock",
+        "stone",
+        "x",
+    ]
     bodies = [b"", b"{", b"\xff\xfe", b"[" * 1000, b"null", b'{"size": 1e999}', b" " * 5_000_000]
     types = ["text/html", "application/json; charset=utf-16", "multipart/form-data; boundary=x", "", "\xe9" * 200]
     tokens = ["Bearer ", "Bearer wrong", "Bearer \xe9\xff", "Basic eDp4", "x" * 5000]

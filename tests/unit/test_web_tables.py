@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -139,6 +140,29 @@ def test_reviews_wait_for_each_other_and_old_ones_are_dropped(monkeypatch: pytes
 
 def _fail(text: str) -> str:
     raise yomi.Error("broken")
+
+
+def options(name: str) -> list[str]:
+    """Return the values that the page offers for a setting of a new game."""
+    page = (Path(tables.__file__).parent / "play.html").read_text("utf-8")
+    (choices,) = re.findall(f'<select name="{name}">(.*?)</select>', page)
+    return [value or text for value, text in re.findall(r'<option(?: value="([^"]*)"[^>]*)?>(\d*)', choices)]
+
+
+def test_the_settings_of_a_new_game() -> None:
+    state = table("go", size=9, rules="japanese", komi=-3.5).state()
+    assert (state["rules"], state["komi"]) == ("japanese", -3.5)
+    assert [table("go", size=9, handicap=n).state()["komi"] for n in (0, 2)] == [7.5, 0.5]
+    for name in options("rules"):
+        assert table("go", rules=name).state()["rules"] == name
+    for stones in options("handicap"):
+        assert len(table("go", size=9, handicap=int(stones)).state()["stones"]) == int(stones)
+    for name in options("gives"):
+        state = table("shogi", gives=name).state()
+        assert (state["isHandicap"], state["toMove"]) == ((True, "W") if name else (False, "B"))
+    assert "手合割：二枚落ち" in table("shogi", gives="2-piece").record()[0]
+    with pytest.raises(yomi.Error, match="handicap 'king' found, expected one of lance"):
+        table("shogi", gives="king")
 
 
 class FakeEngine:

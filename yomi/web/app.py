@@ -60,6 +60,9 @@ class NewGame(Body):
     size: int = Field(9, ge=2, le=19, description="Go: columns of the board")
     height: int | None = Field(None, ge=2, le=19, description="Go: rows of the board; none: as many as columns")
     handicap: int = Field(0, ge=0, le=9, description="Go: number of stones")
+    rules: str = Field("chinese", max_length=100, description="Go: a name of rules, such as japanese")
+    komi: float | None = Field(None, ge=-150, le=150, description="Go; none: that of the rules, 0.5 with a handicap")
+    gives: str = Field("", max_length=16, description="shogi: handicap of White, such as lance, rook or 2-piece")
     human: Sides = "black"
     level: int = Field(0, ge=0, le=20, description="strength of the engine from 1 to 20 (full); 0: full strength")
     seconds: float = Field(1.0, gt=0, le=MAX_SECONDS, description="time of the engine's moves")

@@ -14,7 +14,10 @@ from yomi.engine.go.points import Board, fixed_handicap
 from yomi.engine.play import Ended
 from yomi.engine.records import MAX_NOTES
 from yomi.engine.shogi.game import describe
+from yomi.engine.shogi.placement import format_sfen
+from yomi.engine.shogi.records.japanese import ENGLISH_HANDICAPS, parse_handicap, sides_of
 from yomi.language import tr
+from yomi.library.arguments import shown
 from yomi.library.position import Position
 from yomi.library.values import Report
 
@@ -24,16 +27,16 @@ MARKS = {play.RESIGNATION: "+R", play.TIME: "+T"}
 
 
 def begin(
-    game: str, board: Board, handicap: int, record: str | None
+    game: str, board: Board, record: str | None, *, handicap: int, rules: str, komi: float | None, gives: str
 ) -> tuple[Position[Any], dict[str, Any], dict[int, str]]:
     """Return a new game, or the end of a record's main line. The second result describes the first position and the
     record for the page, the third contains the players' names in the record.
 
     Raises:
-        Error: the record cannot be read, or the board cannot have this handicap.
+        Error: the record cannot be read, or the board cannot have this handicap, rules or komi.
     """
     read = None if record is None else (yomi.go if game == "go" else yomi.shogi).parse(record)[0]
-    position, first = _go(board, handicap, read) if game == "go" else _shogi(read)
+    position, first = _go(board, handicap, rules, komi, read) if game == "go" else _shogi(gives, read)
     names = {yomi.BLACK: read.black, yomi.WHITE: read.white} if read else {}
     # Some notes end with the names of a command's flags, which the page lacks.
     first["notes"] = [note.partition(". --")[0] for note in read.notes[:MAX_NOTES]] if read else []
@@ -45,7 +48,9 @@ def letter(color: int) -> str:
     return {yomi.BLACK: "B", yomi.WHITE: "W"}.get(color, "")
 
 
-def _go(board: Board, handicap: int, record: Any) -> tuple[Position[Any], dict[str, Any]]:
+def _go(
+    board: Board, handicap: int, rules: str, komi: float | None, record: Any
+) -> tuple[Position[Any], dict[str, Any]]:
     if record is not None:
         position = _end_of(record)
         board = Board(position.width, position.height)
@@ -54,8 +59,8 @@ def _go(board: Board, handicap: int, record: Any) -> tuple[Position[Any], dict[s
         position = yomi.go.Game(
             board.width,
             height=board.height,
-            rules="chinese",
-            komi=0.5 if handicap else None,
+            rules=rules,
+            komi=0.5 if handicap and komi is None else komi,
             handicap=points,
         )
     start = _start_of(position)
@@ -70,12 +75,19 @@ def _go(board: Board, handicap: int, record: Any) -> tuple[Position[Any], dict[s
         "height": board.height,
         "stones": stones,
         "first": letter(start.side_to_move),
+        "rules": position.rules,
+        "komi": position.komi,
     }
 
 
-def _shogi(record: Any) -> tuple[Position[Any], dict[str, Any]]:
-    position = yomi.shogi.Game() if record is None else _end_of(record)
-    return position, {"sfen": _start_of(position).sfen}
+def _shogi(gives: str, record: Any) -> tuple[Position[Any], dict[str, Any]]:
+    placement = parse_handicap(gives)
+    if placement is None:
+        values = {"name": shown(gives), "names": ", ".join(ENGLISH_HANDICAPS)}
+        raise yomi.Error(tr("handicap {name} found, expected one of {names}", **values))
+    position = yomi.shogi.Game(format_sfen(placement)) if record is None else _end_of(record)
+    start = _start_of(position)
+    return position, {"sfen": start.sfen, "isHandicap": sides_of(start._raw.placement)[yomi.BLACK] == "下手"}
 
 
 def _end_of(record: Any) -> Any:

@@ -11,6 +11,9 @@
  * @property {[string, string][]} stones of the first position, Go: color and vertex
  * @property {"B" | "W"} first who moves first, Go
  * @property {string} sfen of the first position, shogi
+ * @property {boolean} isHandicap shogi: White gives pieces
+ * @property {string} rules Go
+ * @property {number} komi Go
  * @property {string[]} notes about the record that the game continues
  * @property {string[]} moves GTP or USI
  * @property {("B" | "W")[]} colors of the moves
@@ -198,6 +201,7 @@ function draw() {
   show("[data-do=hint], [data-do=resign]", !hasEnded);
   show("#actions [data-do=undo]", hasEnded || Boolean(game?.moves.length));
   byId("status").classList.toggle("ended", hasEnded && !message);
+  /** @type {HTMLInputElement} */ (document.querySelector("[name=komi]")).placeholder = t("byRules");
   byId("keys").textContent = t("keys") + (game?.game === "shogi" ? ` ${t("drops")}` : "");
   byId("board").setAttribute("aria-label", t("board"));
   if (game) drawGame(game);
@@ -250,13 +254,27 @@ function drawGame(state) {
     byId("board").replaceChildren(drawShogi(position, overlay, statusText()));
   }
   byId("played").textContent = names.join("  ");
-  byId("facts").textContent = `${t(state.game)} · ${t("level")} ${state.level || t("full")}`;
+  const known = [t(state.game), `${t("level")} ${state.level || t("full")}`];
+  byId("facts").textContent = [...known, ...(state.rules ? [t(state.rules), `${t("komi")} ${state.komi}`] : [])].join(" · ");
+  byId("captured").textContent = position instanceof GoPosition && state.moves.length ? capturedText(state, positions[0], position) : "";
   byId("opinion").textContent = hint ? opinionText(state, hint) : "";
   const rows = (hint?.candidates ?? []).map(([, visits, , winrate, lead, line]) => {
     const text = lineNames(position, line);
     return `${text[0]} ${percent(winrate)}${lead === null ? "" : ` ${lead > 0 ? "+" : ""}${lead.toFixed(1)}`} (${visits}): ${text.slice(1, 8).join(" ")}`;
   });
   byId("moves").replaceChildren(...rows.map((row) => html("p", {}, row)));
+}
+
+/** Return the stones that each side has captured. @param {State} state @param {GoPosition | ShogiPosition} first @param {GoPosition} now */
+function capturedText(state, first, now) {
+  const taken = /** @type {("B" | "W")[]} */ (["B", "W"]).map((side) => {
+    const other = side === "B" ? "W" : "B", color = side === "B" ? WHITE : BLACK;
+    const count = (/** @type {GoPosition | ShogiPosition} */ position) =>
+      position instanceof GoPosition ? position.stones.filter((stone) => stone === color).length : 0;
+    const played = state.moves.filter((move, number) => state.colors[number] === other && move.toLowerCase() !== "pass").length;
+    return `${sideName(state, side)} ${count(first) + played - count(now)}`;
+  });
+  return put(t("captured"), taken.join(" · "));
 }
 
 /** Return the color at the bottom of the board: the visitor's, unless it was turned by hand. @param {State} state */
@@ -351,10 +369,12 @@ function noteResult(state) {
   else setFollower(state.game, Math.min(20, Math.max(1, number + Math.sign(next))), 0, "");
 }
 function showForm() {
-  const isGo = new FormData(form).get("game") === "go";
-  for (const element of document.querySelectorAll(".go")) /** @type {HTMLElement} */ (element).hidden = !isGo;
+  const values = new FormData(form), isGo = values.get("game") === "go";
+  const sides = isGo ? "go" : values.get("gives") ? "takes" : "shogi";
+  show(".go", isGo);
+  show(".shogi", !isGo);
   for (const side of ["B", "W"])
-    document.querySelector(`[name=human] option[value=${side === "B" ? "black" : "white"}]`)?.setAttribute("data-label", `${isGo ? "go" : "shogi"}${side}`);
+    document.querySelector(`[name=human] option[value=${side === "B" ? "black" : "white"}]`)?.setAttribute("data-label", sides + side);
   drawLabels();
 }
 form.addEventListener("submit", (event) => {
@@ -367,6 +387,7 @@ form.addEventListener("submit", (event) => {
     const name = String(values.get("game")), isAuto = values.get("level") === "auto", [kept, run] = follower(name);
     const answer = await ask("", {
       game: values.get("game"), size: number("size"), handicap: isShogi ? 0 : number("handicap"),
+      rules: values.get("rules"), komi: values.get("komi") ? number("komi") : null, gives: isShogi ? values.get("gives") : "",
       human: values.get("human"), level: isAuto ? kept : number("level"), seconds: number("seconds"),
       clock: number("main") || number("byoyomi") || number("increment")
         ? { main: 60 * number("main"), byoyomi: number("byoyomi"), periods: number("periods"), increment: number("increment") } : null,

@@ -340,15 +340,20 @@ def new_table(
     *,
     size: int,
     height: int | None = None,
-    handicap: int,
     record: str | None,
+    handicap: int,
+    rules: str = "chinese",
+    komi: float | None = None,
+    gives: str = "",
     clock: dict[str, Any] | None = None,
     **fields: Any,
 ) -> Table:
     """Return a game from the beginning, or from the end of a record's main line. `fields` are those of `Table`.
 
     Raises:
-        Error: the record cannot be read, the board cannot have this handicap, or the clock has no time.
+        Error: the record cannot be read, a setting of the game is unknown or does not fit the board, or the clock has
+            no time.
     """
-    position, first, names = begin(game, Board(size, height or size), handicap, record)
+    board = Board(size, height or size)
+    position, first, names = begin(game, board, record, handicap=handicap, rules=rules, komi=komi, gives=gives)
     return Table(position, first=first, names=names, clocks=Clocks(game, **clock) if clock else None, **fields)

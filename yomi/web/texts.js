@@ -18,6 +18,8 @@ const TEXTS = {
     winsBy: "{} wins by {} points", leadsBy: "{} leads by {} points", "wins resignation": "{} wins by resignation", "wins time": "{} wins on time", "wins mate": "{} wins by checkmate",
     "wins declaration": "{} wins by entering king", "wins try": "{} wins by a try", "wins perpetual check": "{} wins: perpetual check", "draw score": "Draw",
     "draw repetition": "Draw by repetition", "draw max moves": "Draw: limit of moves", "draw no result": "No result",
+    rules: "Rules", komi: "Komi", byRules: "usual", gives: "Handicap", takesB: "Shitate", takesW: "Uwate", captured: "Captured stones: {}",
+    chinese: "Chinese", japanese: "Japanese", aga: "AGA", "new-zealand": "New Zealand", "tromp-taylor": "Tromp-Taylor", even: "even", lance: "Lance", bishop: "Bishop", rook: "Rook", "rook-lance": "Rook and lance", "2-piece": "2 pieces", "4-piece": "4 pieces", "6-piece": "6 pieces", "8-piece": "8 pieces", "10-piece": "10 pieces",
     review: "Review this game", openReview: "Open the review", firstReview: "First results", reviewWaits: "The review waits or loads …",
     reviewing: "Reviewing: {} of {} positions", reviewingMore: "A closer look: {} of {} positions",
   },
@@ -35,6 +37,8 @@ const TEXTS = {
     winsBy: "{}の{}勝ち", leadsBy: "{}が{}リード", "go wins resignation": "{}の中押し勝ち", "wins resignation": "{}の勝ち（投了）", "wins time": "{}の勝ち（時間切れ）", "wins mate": "{}の勝ち（詰み）",
     "wins declaration": "{}の勝ち（入玉宣言）", "wins try": "{}の勝ち（トライ）", "wins perpetual check": "{}の勝ち（連続王手の千日手）", "draw score": "持碁",
     "draw repetition": "千日手（引き分け）", "draw max moves": "手数制限（引き分け）", "draw no result": "無勝負",
+    rules: "ルール", komi: "コミ", byRules: "標準", gives: "手合割", takesB: "下手", takesW: "上手", captured: "アゲハマ：{}",
+    chinese: "中国", japanese: "日本", aga: "AGA", "new-zealand": "ニュージーランド", "tromp-taylor": "トロンプ・テイラー", even: "平手", lance: "香落ち", bishop: "角落ち", rook: "飛車落ち", "rook-lance": "飛香落ち", "2-piece": "二枚落ち", "4-piece": "四枚落ち", "6-piece": "六枚落ち", "8-piece": "八枚落ち", "10-piece": "十枚落ち",
     review: "この対局を検討", openReview: "検討を開く", firstReview: "最初の結果を開く", reviewWaits: "検討の準備中…",
     reviewing: "検討中：{}／{}局面", reviewingMore: "詳しく検討中：{}／{}局面",
   },
@@ -47,7 +51,7 @@ const put = (text, ...values) => values.reduce((done, value) => done.replace("{}
 const short = (count) => (count < 1000 ? String(count) : count < 99500 ? `${(count / 1000).toPrecision(2)}k` : `${Math.round(count / 1000)}k`);
 
 /** @param {State} state @param {"B" | "W"} side */
-const sideName = (state, side) => t(state.game + side);
+const sideName = (state, side) => t((state.isHandicap ? "takes" : state.game) + side);
 
 /** Return winrate and lead of the side that is ahead, and the visits or nodes. @param {State} state @param {Opinion} opinion */
 function opinionText(state, { winrate, score, visits, unit }) {
