@@ -17,6 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
+import numpy as np
+
 from yomi.engine.clients.client import RESIGN, WIN, EngineClient, EngineError
 from yomi.engine.clock import UNLIMITED, TimeSettings
 from yomi.engine.color import DRAW
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 # position itself), and (engine, position, CHOICE) to the engine's move.
 Said: TypeAlias = dict[tuple[str, str, str], Any]
 CHOICE = "choice"
-# If two engines choose the same move, the evaluation is needed once.
 # Seconds to wait for an engine's start.
 START_TIMEOUT = 300.0
 
@@ -74,6 +75,8 @@ class Sayings:
 class Asked(Generic[G]):
     """An engine that answers questions about one position after another. It starts with the first question."""
 
+    turns = 0  # that the engine searches before it chooses, as in a game
+
     def __init__(self, spec: EngineSpec, kind: MatchGame[G], rules: dict[str, Any], sayings: Sayings) -> None:
         known = hashlib.sha256(json.dumps([asdict(spec), rules], sort_keys=True).encode()).hexdigest()
         self.name = f"{spec.name} {known[:16]}"
@@ -87,7 +90,8 @@ class Asked(Generic[G]):
         Raises:
             ChoicesError: the engine fails, or its move is not legal.
         """
-        move = str(self._sayings.of((self.name, position, CHOICE), lambda: self._ask(game)[0]))
+        key = f"{CHOICE} after {self.turns} turns" if self.turns else CHOICE
+        move = str(self._sayings.of((self.name, position, key), lambda: self._ask(game, self.turns)[0]))
         if move.lower() != RESIGN:
             try:
                 self._kind.read_answer(game, move)
@@ -134,7 +138,7 @@ class Asked(Generic[G]):
             raise ChoicesError(f"--judge {self._spec.name}: expected an engine that reports winrates")
         return winrate
 
-    def _ask(self, game: G) -> tuple[str, float | None]:
+    def _ask(self, game: G, turns: int = 0) -> tuple[str, float | None]:
         """Return the engine's move and winrate (None if it reports no winrate)."""
         moves = [self._kind.format_move(game, move) for _, move in game.moves]
         color = game.side_to_move
@@ -142,7 +146,10 @@ class Asked(Generic[G]):
             if self._client is None:
                 self._client = self._kind.client(self._spec, timeout=START_TIMEOUT)
             self._kind.set_up(self._client, game, TimeSettings())
-            answer = self._client.choose(self._kind.start_of(game), moves, color, UNLIMITED)
+            start = self._kind.start_of(game)
+            for end in range(len(moves) % 2, len(moves), 2)[-turns:] if turns else ():
+                self._client.search(start, moves[:end], color, UNLIMITED)
+            answer = self._client.choose(start, moves, color, UNLIMITED)
         except EngineError as error:
             raise ChoicesError(f"player {self._spec.name}: {error}") from None
         if answer.move.lower() == RESIGN:
@@ -202,6 +209,7 @@ def run(
     rules: dict[str, Any],
     positions: Sequence[str],
     balance: float,
+    turns: int,
     path: Path | None,
     say: Callable[[str], None],
 ) -> list[dict[str, Any]]:
@@ -214,6 +222,7 @@ def run(
         rules: the value of `kind.rules(...)`.
         positions: openings for matches.
         balance: minimum winrate of both sides, by the evaluating engine; other positions are skipped.
+        turns: number of its own turns before a position that each engine searches first, as in a game.
         path: the file of answers; None keeps nothing.
         say: receives lines about the progress.
 
@@ -224,6 +233,8 @@ def run(
         sayings = Sayings(path)
         judging = stack.enter_context(contextlib.closing(Asked(judge, kind, rules, sayings)))
         players = [stack.enter_context(contextlib.closing(Asked(spec, kind, rules, sayings))) for spec in specs]
+        for player in players:
+            player.turns = turns
         worth: list[list[float]] = [[] for _ in players]
         differs = [0] * len(players)
         for number, position in enumerate(positions, 1):
@@ -238,8 +249,9 @@ def run(
             for index, move in enumerate(moves):
                 worth[index].append(values[move] - values[moves[0]])
                 differs[index] += move != moves[0]
-            if number % 100 == 0:
-                say(f"{number} positions, {len(worth[0])} of them even: " + ", ".join(map(_shown, worth)))
+            if number % 100 == 0 and worth[0]:
+                shown = ", ".join("{:+.0f} ± {:.0f}".format(*_gained(values)) for values in worth)
+                say(f"{number} positions, {len(worth[0])} of them even: {shown}")
     if not worth[0]:
         raise ChoicesError(f"none of {len(positions)} positions is even, expected more, or a smaller --balance")
     return [
@@ -247,21 +259,13 @@ def run(
             "player": spec.name,
             "positions": len(gained),
             "differs": share / len(gained),
-            "gained_per_10000": 1e4 * _mean(gained),
-            "standard_error": 1e4 * _error(gained),
+            "gained_per_10000": _gained(gained)[0],
+            "standard_error": _gained(gained)[1],
         }
         for spec, gained, share in zip(specs, worth, differs, strict=True)
     ]
 
 
-def _shown(values: Sequence[float]) -> str:
-    return f"{1e4 * _mean(values):+.0f} ± {1e4 * _error(values):.0f}"
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / max(1, len(values))
-
-
-def _error(values: Sequence[float]) -> float:
-    mean, count = _mean(values), len(values)
-    return math.sqrt(sum((value - mean) ** 2 for value in values) / max(1, count * (count - 1)))
+def _gained(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean gain and its standard error, in 1/10,000 of winrate."""
+    return 1e4 * float(np.mean(values)), 1e4 * float(np.std(values, ddof=len(values) > 1)) / math.sqrt(len(values))

@@ -470,6 +470,8 @@ def _add_choices(add: Add, game: Game[Any, Any]) -> None:
     choices.add_argument(
         "--balance", metavar="W", type=winrate, default=0.1, help="minimum winrate of both sides (0.1)"
     )
+    text = "turns of its own before a position that an engine searches first, to keep its tree (0)"
+    choices.add_argument("--turns", metavar="N", type=count, default=0, help=text)
     choices.add_argument("--out", metavar="FILE", type=Path, help="file of answers; an existing one is continued")
     add_options(choices, game, leave_out=all_but(RULES))
 
@@ -490,7 +492,7 @@ def _choices(choices: Any, args: argparse.Namespace) -> Rows:
         kind = game.matches()
         rules = kind.rules(collect(args, game), None, 0)
         found = itertools.islice(choices.read_positions(args.positions, kind, rules, args.begin, args.every), args.most)
-        return list(choices.run(specs, judge, kind, rules, list(found), args.balance, args.out, say))
+        return list(choices.run(specs, judge, kind, rules, list(found), args.balance, args.turns, args.out, say))
     except ValueError as error:
         raise CliError(str(error)) from None
 

@@ -308,6 +308,10 @@ class EngineClient(abc.ABC):
         moves that the engine does not know yet.
         """
 
+    def search(self, start: str, moves: Sequence[str], color: int, clocks: Clocks) -> None:
+        """Make the engine search as `choose` does, without playing. It may use what it found in later positions."""
+        self.choose(start, moves, color, clocks)
+
     @abc.abstractmethod
     def game_over(self, result: str) -> None:
         """Send the result (win, lose or draw) if the protocol has a command for that."""

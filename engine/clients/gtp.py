@@ -105,10 +105,11 @@ class GtpClient(EngineClient):
         self._sent_moves += 1
 
     def choose(self, start: str, moves: Sequence[str], color: int, clocks: Clocks) -> EngineMove:
-        own, other = "BW" if color == BLACK else "WB"
-        for number in range(self._sent_moves, len(moves)):
-            self.play(own if (len(moves) - number) % 2 == 0 else other, moves[number])
-        return self.genmove(own, clocks[color])
+        return self.genmove(self._play_all(moves, color), clocks[color])
+
+    def search(self, start: str, moves: Sequence[str], color: int, clocks: Clocks) -> None:
+        own = self._play_all(moves, color)
+        self.ask(f"kata-search {own}", self._allowed(clocks[color]) + self.timeout)
 
     def game_over(self, result: str) -> None:
         """Do nothing: GTP has no command for results."""
@@ -128,6 +129,13 @@ class GtpClient(EngineClient):
         return EngineMove(last.removeprefix("play ").strip(), seconds, read_evaluation(report, command), report=report)
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _play_all(self, moves: Sequence[str], color: int) -> str:
+        """Play the moves that the engine does not know yet. Return the letter of `color`, the side to move then."""
+        own, other = "BW" if color == BLACK else "WB"
+        for number in range(self._sent_moves, len(moves)):
+            self.play(own if (len(moves) - number) % 2 == 0 else other, moves[number])
+        return own
 
     def _answer(self, command: str, begin: float, timeout: float) -> tuple[str, float]:
         """Return the answer to a command that was sent at `begin`, and the seconds that it took."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from tests.process.match_process import scripted
 from yomi.bench.choices import Asked, ChoicesError, Sayings, read_games, read_positions
 from yomi.bench.cli import main
+from yomi.engine.clients.client import EngineMove
 from yomi.engine.clients.spec import parse_spec
+from yomi.engine.clock import UNLIMITED, TimeSettings
+from yomi.engine.color import WHITE
 from yomi.engine.options import Options
 from yomi.engine.registry import GAMES
 
 PLAIN = "yomi:evaluator=material,workers=1,memory=16M,seed=1"
-BLIND = "yomi:evaluator=uniform,workers=1,memory=16M,visits=1"
+DRY = "yomi:evaluator=uniform,workers=1,memory=16M"
+BLIND = f"{DRY},visits=1"
 GAME = "startpos moves 7g7f 3c3d 8h2b+ 3a2b B*5e\n"
 """Black's bishop attacks a rook and a lance; before it, a bishop can be taken back."""
 
@@ -98,6 +104,42 @@ def test_what_is_kept_is_of_one_engine_and_its_rules(record: Path, tmp_path: Pat
         assert main(["choices", f"{BLIND},seed={seed} ;; name=none", *words, "--entering-king", rule]) == 0
         lines.append(len(kept.read_text().splitlines()))
     assert lines[0] < lines[1] < lines[2] == lines[3]
+
+
+@pytest.mark.parametrize("game", ["go", "shogi"])
+def test_an_engine_searches_its_turns_before_as_in_a_game(game: str) -> None:
+    kind = GAMES[game].matches()
+    rules = kind.rules(Options.for_game(game), None, 0)
+    position = {"go": "D4 Q16 Q4 D16 K10", "shogi": GAME.strip()}[game]
+    begun = kind.begin(rules, position)
+    moves = [kind.format_move(begun, move) for _, move in begun.moves]
+    calls: list[list[str]] = []
+    client = mock.MagicMock()
+    client.search.side_effect = lambda start, played, color, clocks: calls.append(played)
+    client.choose.return_value = EngineMove("resign", 0.0)
+    for turns, ends in ((0, []), (1, [3]), (2, [1, 3]), (9, [1, 3])):
+        calls.clear()
+        asked = Asked(parse_spec("no-such-engine", game, GAMES[game].protocol), kind, rules, Sayings(None))
+        asked._client, asked.turns = client, turns
+        assert asked.choice(position, begun) == "resign"
+        assert calls == [moves[:end] for end in ends]
+        assert client.choose.call_args.args[1] == moves
+
+
+@pytest.mark.slow
+def test_a_search_without_a_move_leaves_its_tree() -> None:
+    kind = GAMES["go"].matches()
+    rules = kind.rules(Options.for_game("go").with_values({"size": 5}), None, 0)
+    visits = []
+    with contextlib.closing(kind.client(parse_spec(f"{DRY},playouts=200", "go", "gtp"), timeout=60)) as client:
+        for searches in (False, True):
+            kind.set_up(client, kind.begin(rules, ""), TimeSettings())
+            if searches:
+                client.search("", ["C3"], WHITE, UNLIMITED)
+            answer = client.choose("", ["C3"], WHITE, UNLIMITED)
+            assert answer.evaluation is not None
+            visits.append(answer.evaluation.visits)
+    assert visits == [200, 400]
 
 
 def test_moves_that_end_the_game_take_no_judge() -> None:
