@@ -127,6 +127,8 @@ class GoPosition {
  * @property {number[] | null} [ownership] by point, +1: Black's
  * @property {number[] | null} [policy] by point, [0, 1]
  * @property {string} [played] the move of the game, if it was a mistake
+ * @property {string[]} [numbers] moves to number: a variation. Go: all are on the board; shogi: they may be still to come
+ * @property {string[]} [targets] candidates that the pointer can find; their areas have the attribute data-move
  * @property {string[]} [marked] squares to mark: where a piece can go
  * @property {string[]} [dead] vertices of dead stones
  * @property {number} [bottom] the color whose side is at the bottom (default: Black)
@@ -190,11 +192,21 @@ function drawGo(position, overlay, title) {
   (overlay.candidates ?? []).forEach(({ move, label, detail, share }, order) => {
     const point = move.toLowerCase() === "pass" ? -1 : position.point(move);
     if (point < 0 || position.stones[point]) return;
-    const fill = order === 0 ? "#2b8fd9" : "#4caf50", at = { x: x(point), "text-anchor": "middle", fill: "#fff" };
+    const [fill, ink] = order === 0 ? ["#1565a9", "#fff"] : ["#7bc67e", "#111"], at = { x: x(point), "text-anchor": "middle", fill: ink };
     sheet.append(
-      svg("circle", { cx: x(point), cy: y(point), r: 18, fill, opacity: order === 0 ? 0.95 : 0.45 + 0.5 * share }),
+      svg("circle", { cx: x(point), cy: y(point), r: 18, fill, stroke: "#1b5e20", opacity: order === 0 ? 1 : 0.3 + 0.7 * Math.sqrt(share) }),
       svg("text", { ...at, y: y(point) - 1, "font-size": 13, "font-weight": 700 }, label),
       svg("text", { ...at, y: y(point) + 12, "font-size": 10.5 }, detail),
+    );
+  });
+  const numbers = overlay.numbers ?? [];
+  numbers.forEach((move, place) => {
+    const point = position.point(move), again = numbers.lastIndexOf(move) > place;
+    if (point < 0 || again || move === "pass" || !position.stones[point]) return; // captured, or taken again later
+    const isBlack = position.stones[point] === BLACK, size = place > 8 ? 16 : 19;
+    sheet.append(
+      svg("circle", { cx: x(point), cy: y(point), r: 15, fill: isBlack ? "#111" : "#fafafa" }),
+      svg("text", { x: x(point), y: y(point) + 6.5, "text-anchor": "middle", "font-size": size, "font-weight": 700, fill: isBlack ? "#fff" : "#111" }, String(place + 1)),
     );
   });
   const played = overlay.played ? position.point(overlay.played) : -1;
@@ -215,6 +227,10 @@ function drawGo(position, overlay, title) {
       target.addEventListener("click", () => onPlace(vertex));
       sheet.append(target);
     });
+  for (const move of overlay.targets ?? []) {
+    const point = move === "pass" ? -1 : position.point(move);
+    if (point >= 0) sheet.append(svg("rect", { x: x(point) - 20, y: y(point) - 20, width: 40, height: 40, fill: "transparent", "data-move": move }));
+  }
   return sheet;
 }
 
@@ -380,25 +396,40 @@ function drawShogi(position, overlay, title) {
       if (count > 1) sheet.append(svg("text", { ...middle, x: cx + 24, y: cy + 6, "font-size": 15 }, String(count)));
     }
   }
+  const isBoardMove = (/** @type {string} */ move) => move[1] === "*" || move.length >= 4;
+  /** Draw a move: an arrow, or a ring for a drop. @param {string} move @param {string} stroke @param {number} width @param {number} opacity */
+  const arrow = (move, stroke, width, opacity) => {
+    const target = position.square(move.slice(2, 4));
+    if (move[1] === "*") return sheet.append(svg("circle", { cx: x(target), cy: y(target), r: 19, fill: "none", stroke, "stroke-width": 4, opacity }));
+    const source = position.square(move), dx = x(target) - x(source), dy = y(target) - y(source);
+    const length = Math.hypot(dx, dy), ux = dx / length, uy = dy / length, tip = 8;
+    const ex = x(target) - ux * tip, ey = y(target) - uy * tip;
+    sheet.append(
+      svg("path", { d: `M${x(source)} ${y(source)}L${ex} ${ey}`, stroke, "stroke-width": width, opacity }),
+      svg("polygon", { points: `${x(target)},${y(target)} ${ex - 9 * uy - 6 * ux},${ey + 9 * ux - 6 * uy} ${ex + 9 * uy - 6 * ux},${ey - 9 * ux - 6 * uy}`, fill: stroke, opacity }),
+    );
+  };
   (overlay.candidates ?? []).slice().reverse().forEach(({ move, label, share }, reversed, all) => {
-    const order = all.length - 1 - reversed, stroke = order === 0 ? "#1f6fb5" : "#2e8b57";
-    if (move[1] !== "*" && move.length < 4) return;
-    const target = position.square(move.slice(2, 4)), opacity = order === 0 ? 0.9 : 0.35 + 0.5 * share;
-    if (move[1] === "*") sheet.append(svg("circle", { cx: x(target), cy: y(target), r: 19, fill: "none", stroke, "stroke-width": 4, opacity }));
-    else {
-      const source = position.square(move), dx = x(target) - x(source), dy = y(target) - y(source);
-      const length = Math.hypot(dx, dy), ux = dx / length, uy = dy / length, tip = 8;
-      const ex = x(target) - ux * tip, ey = y(target) - uy * tip;
-      sheet.append(
-        svg("path", { d: `M${x(source)} ${y(source)}L${ex} ${ey}`, stroke, "stroke-width": order === 0 ? 6 : 4, opacity }),
-        svg("polygon", { points: `${x(target)},${y(target)} ${ex - 9 * uy - 6 * ux},${ey + 9 * ux - 6 * uy} ${ex + 9 * uy - 6 * ux},${ey - 9 * ux - 6 * uy}`, fill: stroke, opacity }),
-      );
-    }
+    const order = all.length - 1 - reversed, stroke = order === 0 ? "#1565a9" : "#23703f";
+    if (!isBoardMove(move)) return;
+    const target = position.square(move.slice(2, 4)), opacity = order === 0 ? 0.9 : 0.25 + 0.6 * Math.sqrt(share);
+    arrow(move, stroke, order === 0 ? 6 : 4, opacity);
     sheet.append(
       svg("rect", { x: x(target) - 19, y: y(target) - 25, width: 38, height: 14, rx: 3, fill: stroke }),
       svg("text", { x: x(target), y: y(target) - 14, "text-anchor": "middle", fill: "#fff", "font-size": 12 }, label),
     );
   });
+  const numbered = (overlay.numbers ?? []).filter(isBoardMove), squares = numbered.map((move) => move.slice(2, 4));
+  const sides = ["#8c2f00", "#0b3c6f"]; // of the numbers: the first mover's moves, and the answers
+  numbered.forEach((move, place) => arrow(move, sides[place % 2], 3, 0.55));
+  for (const square of new Set(squares)) {
+    const places = squares.flatMap((each, place) => (each === square ? [place] : [])), label = places.map((place) => place + 1).join(" ");
+    const at = { x: x(position.square(square)), y: y(position.square(square)) - 10 }, wide = 9 + 8 * label.length;
+    sheet.append(
+      svg("rect", { x: at.x - wide / 2, y: at.y - 10, width: wide, height: 19, rx: 9, fill: sides[places[0] % 2], stroke: "#fff" }),
+      svg("text", { x: at.x, y: at.y + 4.5, "text-anchor": "middle", fill: "#fff", "font-size": 14, "font-weight": 700 }, label),
+    );
+  }
   for (const square of (overlay.marked ?? []).map((text) => position.square(text)))
     sheet.append(svg("circle", { cx: x(square), cy: y(square), r: 7, fill: "#1f6fb5", opacity: 0.7 }));
   const played = overlay.played ?? "";
@@ -420,6 +451,14 @@ function drawShogi(position, overlay, title) {
       target.addEventListener("click", () => onPlace(place));
       sheet.append(target);
     });
+  const found = new Set(); // of some candidates with one target, the pointer finds the best
+  for (const move of (overlay.targets ?? []).filter(isBoardMove)) {
+    const square = position.square(move.slice(2, 4));
+    if (found.has(square)) continue;
+    found.add(square);
+    const area = { x: x(square) - wide / 2, y: y(square) - high / 2, width: wide, height: high, fill: "transparent" };
+    sheet.append(svg("rect", { ...area, "data-move": move }));
+  }
   return sheet;
 }
 

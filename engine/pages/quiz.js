@@ -18,7 +18,7 @@ const CORRECT = 0.01, CORRECT_POINTS = 0.5; // an answer that loses no more winr
 /** @type {Record<string, Record<string, string>>} */
 const QUIZ_TEXTS = {
   en: {
-    problems: "Problems", problem: "Problem {} of {}", find: "find a better move than the game's", yourMove: "Your move",
+    refute: "▶ Refutation", betterLine: "▶ Better line", problems: "Problems", problem: "Problem {} of {}", find: "find a better move than the game's", yourMove: "Your move",
     play: "Play", reveal: "Show the answer", previous: "◀ Problem", following: "Problem ▶", leave: "Back to the game",
     promote: "Promote", keep: "Do not promote", sides: "Mistakes of", both: "both", right: "Right: the best move",
     good: "Right: it loses {} only", loses: "It loses {}", same: "The move of the game: it loses {}",
@@ -26,7 +26,7 @@ const QUIZ_TEXTS = {
     noProblems: "No mistakes to ask for", unreadable: "Unknown move: {}",
   },
   ja: {
-    problems: "次の一手問題", problem: "第{}問／全{}問", find: "実戦より良い手は？", yourMove: "指し手",
+    refute: "▶ とがめる手順", betterLine: "▶ 最善手順", problems: "次の一手問題", problem: "第{}問／全{}問", find: "実戦より良い手は？", yourMove: "指し手",
     play: "着手", reveal: "正解を見る", previous: "◀ 前の問題", following: "次の問題 ▶", leave: "本譜に戻る",
     promote: "成る", keep: "成らない", sides: "出題", both: "両者", right: "正解：最善手",
     good: "正解：損失は{}のみ", loses: "損失 {}", same: "実戦の手：損失 {}",
@@ -43,6 +43,7 @@ function startQuiz(sides) {
   const numbers = mistakes.filter((number) => sides.includes(review.moves[number].side) && bestLine(number).length);
   quiz = { sides, numbers, place: 0, answers: quiz?.answers ?? new Map(), selected: "", choice: [] };
   goToProblem(0);
+  drawLists(); // for the side whose problems these are
 }
 
 /** Show another problem. @param {number} place */
@@ -60,10 +61,13 @@ const isAsking = () => quiz !== null && quiz.numbers.length > 0 && !quiz.answers
 /** Take the reader's move, or show the answer. @param {string} move a move of the game's notation, or an empty text */
 function answer(move) {
   if (!quiz || !isAsking()) return;
-  quiz.answers.set(quiz.numbers[quiz.place], move);
+  const number = quiz.numbers[quiz.place];
+  quiz.answers.set(number, move);
   quiz.selected = "";
   quiz.choice = [];
   draw();
+  if (move && !isRight(number, move) && !matchMedia("(prefers-reduced-motion: reduce)").matches)
+    playLines(number, [["refutation", refutation(number, move)], ["better", bestLine(number)]]);
 }
 
 /** Return the loss of a move that the search considered, or null. @param {number} number @param {string} move */
@@ -71,6 +75,13 @@ function lossOf(number, move) {
   const candidates = review.turns[number].candidates, found = candidates.find(([each]) => each === move);
   if (!found) return null;
   return { loss: Math.max(0, candidates[0][3] - found[3]), scoreLoss: Math.max(0, (candidates[0][4] ?? 0) - (found[4] ?? 0)) };
+}
+
+/** Return the refutation of the reader's move, or of the game's if the answer was right or shown. */
+function wrongLine() {
+  if (!quiz) return [];
+  const number = quiz.numbers[quiz.place], move = quiz.answers.get(number) ?? "";
+  return refutation(number, move && !isRight(number, move) ? move : review.moves[number].move);
 }
 
 /** Whether a loss is none. @param {{loss: number, scoreLoss: number}} lost */
@@ -174,9 +185,16 @@ const QUIZ_ACTIONS = {
   following: () => goToProblem((quiz?.place ?? 0) + 1),
   promote: () => answer(quiz?.choice[1] ?? ""),
   keep: () => answer(quiz?.choice[0] ?? ""),
+  refute: () => {
+    if (quiz) showLine(quiz.numbers[quiz.place], wrongLine(), 1, "refutation");
+  },
+  better: () => {
+    if (quiz) showLine(quiz.numbers[quiz.place], bestLine(quiz.numbers[quiz.place]), 1, "better");
+  },
   leave: () => {
     quiz = null;
-    draw();
+    clearTimeout(timer);
+    drawLists();
   },
 };
 
@@ -201,6 +219,8 @@ function drawQuiz() {
     /** @type {HTMLElement} */ (section).hidden = isOn && (asking || section.getAttribute("aria-labelledby") !== "candidates-title");
   byId("promotion").hidden = !quiz?.choice.length;
   byId("answer").hidden = !asking;
+  for (const name of ["refute", "better"])
+    /** @type {HTMLElement} */ (document.querySelector(`[data-quiz=${name}]`)).hidden = asking || !quiz?.numbers.length || (name === "refute" && !wrongLine().length);
   /** @type {HTMLElement} */ (document.querySelector("[data-quiz=reveal]")).hidden = !asking;
   for (const element of document.querySelectorAll("[data-quiz-label]"))
     element.textContent = q(element.getAttribute("data-quiz-label") ?? "");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from html import escape
@@ -10,11 +11,13 @@ from typing import Any
 from urllib.parse import quote
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.reviews.review import LETTERS, Opinion, Review, ReviewedMove
+from yomi.engine.mistakes import CLASSES
+from yomi.engine.reviews.review import LETTERS, PHASES, Opinion, Review, ReviewedMove
 from yomi.language import ENGLISH, JAPANESE, within
 
 CANDIDATES, LINE_MOVES = 8, 12  # of a position, at most
-MIN_PRIOR = 0.004  # smaller priors are invisible on the board
+LINES, SHORT_LINE = 3, 6  # candidates with lines of LINE_MOVES moves, and the length of other candidates' lines
+MIN_PRIOR = 0.01  # smaller priors are invisible on the board
 
 
 def review_page(review: Review, quiz: Sequence[int] = ()) -> str:
@@ -50,7 +53,19 @@ def page_data(review: Review) -> dict[str, Any]:
         "moves": [_move(review, move) for move in review.moves],
         "turns": [_turn(review, opinion) for opinion in review.opinions],
         "phases": list(review.phases),
+        "summaries": {
+            LETTERS[color]: [_summary(review, color, phase) for phase in (None, *range(len(PHASES)))]
+            for color in (BLACK, WHITE)
+        },
     }
+
+
+def _summary(review: Review, color: int, phase: int | None) -> list[float | None]:
+    """Return a summary in the order of SUMMARY in review.js."""
+    found = review.summary(color, phase)
+    loss = found["score_loss" if review.has_points else "winrate_loss"]
+    means = [None if mean is None else round(mean, 4) for mean in (found["accuracy"], found["best"], loss)]
+    return [found["moves"], *means, *(found["classes"][name] for name in reversed(CLASSES))]
 
 
 def _move(review: Review, move: ReviewedMove) -> dict[str, Any]:
@@ -69,7 +84,7 @@ def _move(review: Review, move: ReviewedMove) -> dict[str, Any]:
 def _turn(review: Review, opinion: Opinion) -> dict[str, Any]:
     score = opinion.score_for(BLACK)
     name = review.format_move
-    shown = opinion.candidates[:CANDIDATES]
+    shown, others = opinion.candidates[:CANDIDATES], opinion.candidates[CANDIDATES:]
     return {
         "side": LETTERS[opinion.color],
         "winrate": round(opinion.winrate_for(BLACK), 4),
@@ -82,13 +97,21 @@ def _turn(review: Review, opinion: Opinion) -> dict[str, Any]:
                 round(each.prior, 4),
                 round(each.winrate, 4),
                 None if each.score is None else round(each.score, 2),
-                [name(move) for move in each.pv[:LINE_MOVES]],
+                " ".join(map(name, each.pv[1 : LINE_MOVES if place < LINES else SHORT_LINE])),
             ]
-            for each in shown
+            for place, each in enumerate(shown)
         ],
-        **({"ownership": opinion.ownership} if opinion.ownership else {}),
-        "policy": {name(each.move): round(each.prior, 3) for each in opinion.candidates if each.prior >= MIN_PRIOR},
+        **({"ownership": packed(opinion.ownership)} if opinion.ownership else {}),
+        "policy": {name(each.move): round(each.prior, 3) for each in others if each.prior >= MIN_PRIOR},
     }
+
+
+def packed(ownership: str) -> str:
+    """Return ownership with two points in a character, in nine steps each: 350 positions take 60 kB, not 120."""
+    steps = [round((ord(letter) - 65) / 57 * 8) for letter in ownership]
+    pairs = itertools.zip_longest(steps[::2], steps[1::2], fillvalue=0)
+    codes = (35 + 9 * first + second for first, second in pairs)
+    return "".join(chr(code + (code >= 60) + (code >= 91)) for code in codes)  # without < and backslash
 
 
 def part(name: str) -> str:

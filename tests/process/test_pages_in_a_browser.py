@@ -35,7 +35,7 @@ BOARD = Board(19, 19)
 MOVES = 250
 SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-LARGEST = 1_200_000  # bytes of a page
+LARGEST = 300_000  # bytes of a page
 SLOWEST = 5.0  # seconds until a page is drawn; on an idle machine it takes less than one
 
 
@@ -753,7 +753,7 @@ def test_analysis_in_the_browser(open_page: Open, server: Server) -> None:
     visit.page.check("[name=analyse]")
     visit.until("hint && hint.visits > 20")
     assert "visits" in visit.page.inner_text("#opinion")
-    assert visit.page.locator("#board circle[fill='#2b8fd9']").count() == 1, "the best move is on the board"
+    assert visit.page.locator("#board circle[fill='#1565a9']").count() == 1, "the best move is on the board"
     before = visit.page.evaluate("hint.visits")
     visit.until(f"hint.visits > {before}")
     visit.page.click('[data-place="E5"]')

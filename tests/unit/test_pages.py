@@ -63,9 +63,9 @@ def test_moves_have_losses_and_kinds() -> None:
 
 def test_turns_have_candidates_for_the_mover_and_values_for_black() -> None:
     first, second, _ = page_data(go_review())["turns"]
-    assert first["candidates"] == [["D4", 90, 0.5, 0.55, 0.5, ["D4", "C3"]], ["E5", 10, 0.001, 0.5, -1.0, ["E5"]]]
-    assert first["policy"] == {"D4": 0.5}, "a tiny prior is not drawn"
-    assert first["ownership"] == "Az"
+    assert first["candidates"] == [["D4", 90, 0.5, 0.55, 0.5, "C3"], ["E5", 10, 0.001, 0.5, -1.0, ""]]
+    assert first["policy"] == {}, "candidates have their priors"
+    assert first["ownership"] == chr(35 + 8), "-1 and +1 are the steps 0 and 8"
     assert (second["winrate"], second["score"]) == (0.55, 0.5)
     assert second["candidates"][0][3] == 0.45
 
