@@ -178,6 +178,7 @@ class GoReviewer(Reviewer[LoadedGame]):
             opinions=opinions,
             names={BLACK: record.black, WHITE: record.white},
             result=record.result,
+            date=record.date,
             info={"size": size, "rules": str(games[-1].rules), "komi": games[-1].komi},
             notes=notes,
             first_position={

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
@@ -119,60 +118,26 @@ def part(name: str) -> str:
     return files("yomi.engine.pages").joinpath(name).read_text("utf-8")
 
 
-def _script_data(data: dict[str, Any]) -> str:
+def _script_data(data: Any) -> str:
     """Return JSON that cannot end the script element, even if a name in the record contains its closing tag."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
-def index_page(reviews: Sequence[tuple[str, str, Sequence[str]]]) -> str:
-    """Return a page that lists reviews. Each is (name, address of its page, its `index_cells`)."""
-    rows = "".join(_index_row(name, address, cells) for name, address, cells in reviews)
-    head = "".join(f'<th scope="col" class="text">{text}</th>' for text in INDEX)
-    return INDEX_PAGE.format(style=part("review.css"), head=head, rows=rows)
+def index_page(reviews: Sequence[tuple[str, str, dict[str, Any]]]) -> str:
+    """Return a page that lists reviews. Each is (name, address of its page, its `index_entry`)."""
+    entries = [{"name": name, "address": quote(address), **entry} for name, address, entry in reviews]
+    return fill(part("index.html"), part("index.js")).replace("/*DATA*/", _script_data(entries), 1)
 
 
-INDEX = (
-    "Game",
-    "Black",
-    "White",
-    "Result",
-    "Moves",
-    "Black: mean loss, as the engine",
-    "White: mean loss, as the engine",
-)
-INDEX_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>Reviews – yomi</title>
-<style>{style}</style>
-</head>
-<body>
-<h1>Reviews</h1>
-<table><thead><tr>{head}</tr></thead><tbody>
-{rows}</tbody></table>
-</body>
-</html>
-"""
-
-
-def index_cells(review: Review) -> list[str]:
-    """Return the cells that follow a review's name in the list of reviews."""
-    sides = [review.summary(color) for color in (BLACK, WHITE)]
-    results = [
-        ""
-        if side["best"] is None
-        else f"{review.losses(side['winrate_loss'], side['score_loss'], 1)[0]}, {100 * side['best']:.0f}%"
-        for side in sides
-    ]
-    return [*(side["name"] for side in sides), review.result, str(len(review.moves)), *results]
-
-
-def _index_row(name: str, address: str, cells: Sequence[str]) -> str:
-    link = f'<a href="{quote(address)}">{escape(name)}</a>'
-    texts = [link, *map(escape, cells)]
-    columns = "".join(f'<td class="text">{text}</td>' for text in texts)
-    return f"<tr>{columns}</tr>\n"
+def index_entry(review: Review) -> dict[str, Any]:
+    """Return a review's part of the list of reviews. index.js describes it (type Entry)."""
+    return {
+        "game": review.game,
+        "date": review.date,
+        "names": {letter: review.names.get(color, "") for color, letter in LETTERS.items()},
+        "result": review.result,
+        "moves": len(review.moves),
+        "hasPoints": review.has_points,
+        "results": {letter: _summary(review, color, None) for color, letter in LETTERS.items()},
+    }

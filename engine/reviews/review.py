@@ -276,6 +276,7 @@ class Review:
     opinions: list[Opinion]  # of the position before each move, and of the last position
     names: dict[int, str] = field(default_factory=dict)  # players by color, as far as the record names them
     result: str = ""
+    date: str = ""
     evaluations: int = 0  # by the evaluator
     seconds: float = 0.0
     info: dict[str, Any] = field(default_factory=dict)  # for the JSON: size, komi, rules, initial position

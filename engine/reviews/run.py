@@ -94,7 +94,7 @@ class ReviewSettings:
         return files
 
     def finish(self, name: str, number: int, review: Review) -> ReviewedGame:
-        from yomi.engine.pages.review import index_cells
+        from yomi.engine.pages.review import index_entry
         from yomi.engine.reviews.text import table
 
         rate = review.evaluations / review.seconds if review.seconds else 0.0
@@ -106,9 +106,9 @@ class ReviewSettings:
             evaluations=review.evaluations,
             rate=f"{rate:.0f}",
         )
-        files, cells = self.files(review, name), index_cells(review) if self.html else []
+        files, entry = self.files(review, name), index_entry(review) if self.html else {}
         texts = review.heading(), table(review, self.worst), figures, review.engine
-        return ReviewedGame(name, number, *texts, review.to_json(), cells, review.notes, files)
+        return ReviewedGame(name, number, *texts, review.to_json(), entry, review.notes, files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class ReviewedGame:
     figures: str  # time and evaluations
     engine: str
     data: dict[str, Any]  # for the JSON
-    cells: list[str]  # of the list of pages
+    entry: dict[str, Any]  # of the list of pages
     notes: Sequence[Note]
     files: dict[str, bytes] = field(repr=False)  # by suffix
 
@@ -317,8 +317,8 @@ class Output:
     def __init__(self, written: set[Path] | None = None) -> None:
         """`written` contains files of this run, which are never overwritten. New files are added to it."""
         self.written = set() if written is None else written
-        # Name and files of each game, and the cells of its page in the list of pages
-        self.games: list[tuple[str, dict[str, Path], Sequence[str]]] = []
+        # Name and files of each game, and its entry in the list of pages
+        self.games: list[tuple[str, dict[str, Path], dict[str, Any]]] = []
         self.reviewed: list[dict[str, Any]] = []  # for the JSON: a game, or an error
         self.engine = ""  # of the last game
         self._places: dict[tuple[Job, str, str], Path] = {}
@@ -348,7 +348,7 @@ class Output:
     def add(self, job: Job, game: ReviewedGame) -> dict[str, Path]:
         """Write the files of a reviewed game, and store its results. Return the paths."""
         paths = self.write(job, game.name, game.files)
-        self.games.append((game.name, paths, game.cells))
+        self.games.append((game.name, paths, game.entry))
         self.engine = game.engine
         self.reviewed.append({"file": str(job.path), "number": game.number, **game.data})
         return paths
@@ -360,13 +360,13 @@ class Output:
 
     def write_index(self, folder: Path | None) -> Path | None:
         """Write a page with links to several games' pages, to a folder or beside the first page. Return its path."""
-        pages = [(name, paths[".html"], cells) for name, paths, cells in self.games if ".html" in paths]
+        pages = [(name, paths[".html"], entry) for name, paths, entry in self.games if ".html" in paths]
         if len(pages) < 2:
             return None
         from yomi.engine.pages.review import index_page
 
         path = (folder or pages[0][1].parent) / INDEX
-        reviews = [(name, os.path.relpath(page, path.parent), cells) for name, page, cells in pages]
+        reviews = [(name, os.path.relpath(page, path.parent), entry) for name, page, entry in pages]
         write(path, index_page(reviews).encode("utf-8", "backslashreplace"))
         return path
 

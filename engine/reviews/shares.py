@@ -86,7 +86,7 @@ class ReviewShare:
             "folder": str(self.jobs[unit].folder.relative_to(self.folder)),
             "games": games,
             "reviewed": output.reviewed,
-            "cells": [cells for _, files, cells in output.games if ".html" in files],
+            "cells": [entry for _, files, entry in output.games if ".html" in files],
         }
         append_object(self._file, line, sync=True)
 
@@ -193,10 +193,13 @@ def collected(folder: Path) -> Output:
     """Return the pages and results of all records in a folder. Errors: see `read_lines`."""
     output = Output()
     for line in sorted(read_lines(folder), key=lambda line: int(line["unit"])):
-        cells = iter(line["cells"])
+        entries = iter(line["cells"])
         for game in line["games"]:
             files = {suffix: folder / file for suffix, file in game["files"].items()}
-            output.games.append((game["name"], files, next(cells, ()) if ".html" in files else ()))
+            entry: Any = (
+                next(entries, {}) if ".html" in files else {}
+            )  # a list of texts, if an earlier version wrote it
+            output.games.append((game["name"], files, entry if isinstance(entry, dict) else {}))
         output.reviewed += line["reviewed"]
     return output
 

@@ -155,6 +155,7 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
             opinions=opinions,
             names={BLACK: record.black, WHITE: record.white},
             result=record.ending,
+            date=record.info.get("START_TIME", "").partition(" ")[0],
             info={"position": format_usi_line(GameRecord(record.initial))},
             notes=notes,
             first_position={"sfen": games[0].sfen()},

@@ -7,10 +7,11 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.descriptor import GAME as GO
-from yomi.engine.pages.review import CANDIDATES, index_cells, index_page, page_data, review_page
+from yomi.engine.pages.review import CANDIDATES, index_entry, index_page, page_data, review_page
 from yomi.engine.reviews.review import Candidate, Opinion, Review, ownership_letters, reviewed_moves
 from yomi.engine.shogi.descriptor import GAME as SHOGI
 
@@ -39,11 +40,10 @@ def go_review(**changes: Any) -> Review:
     )
 
 
-def data_in(page: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="review">(.*?)</script>', page, re.DOTALL)
+def data_in(page: str) -> Any:
+    found = re.search(r'<script type="application/json" id="\w+">(.*?)</script>', page, re.DOTALL)
     assert found is not None
-    data: dict[str, Any] = json.loads(found[1])
-    return data
+    return json.loads(found[1])
 
 
 def test_moves_have_losses_and_kinds() -> None:
@@ -111,10 +111,15 @@ def test_a_page_needs_no_other_file() -> None:
         assert mark not in page
 
 
-def test_an_index_links_to_pages_and_escapes_names() -> None:
-    review = go_review(names={BLACK: NASTY, WHITE: "白"}, result="W+R")
-    page = index_page([("a <b>", "folder/a b#1.yomi.html", index_cells(review))])
-    assert 'href="folder/a%20b%231.yomi.html">a &lt;b&gt;</a>' in page
-    assert "<script" not in page
-    assert "W+R" in page
-    assert "11.50 points, 0%" in page, "points come first in Go"
+def test_an_index_links_to_pages_and_keeps_names_in_its_data() -> None:
+    review = go_review(names={BLACK: NASTY, WHITE: "白"}, result="W+R", date="2026-11-29")
+    page = index_page([("a <b>", "folder/a b#1.yomi.html", index_entry(review))])
+    assert page.count("<script") == page.count("</script>") == 2
+    (entry,) = data_in(page)
+    assert (entry["name"], entry["address"]) == ("a <b>", "folder/a%20b%231.yomi.html")
+    assert (entry["names"], entry["result"], entry["date"]) == ({"B": NASTY, "W": "白"}, "W+R", "2026-11-29")
+    assert entry["hasPoints"], "points come first in Go"
+    assert entry["results"] == {
+        "B": [1, 99.9999, 1.0, 0.0, 0, 0, 0],
+        "W": [1, pytest.approx(16.3, abs=0.1), 0.0, 11.5, 1, 0, 0],
+    }

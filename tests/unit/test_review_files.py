@@ -148,7 +148,7 @@ def test_pages_and_their_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     pages = ["two-1.yomi.html", "two-2.yomi.html"]
     assert sorted(each.name for each in tmp_path.glob("out/*.html")) == ["index.yomi.html", *pages]
     index = (tmp_path / "out" / "index.yomi.html").read_text("utf-8")
-    assert [index.count(f'href="{page}"') for page in pages] == [1, 1]
+    assert [index.count(f'"address":"{page}"') for page in pages] == [1, 1]
 
 
 def test_an_opinion_in_the_journal_keeps_its_candidates(tmp_path: Path) -> None:
