@@ -810,6 +810,52 @@ def test_settings_of_a_new_game_in_the_browser(open_page: Open, server: Server) 
     assert visit.page.inner_text("[name=human]").split() == ["下手", "上手", "両者（自分で指す）"]
 
 
+def test_two_windows_show_the_same_game(open_page: Open, server: Server) -> None:
+    visit = Visit(open_page, server, "ja-JP")
+    visit.begin(human="both")
+    other = visit.page.context.new_page()
+    other.goto(visit.page.url)
+    until(other, "game && !waiting")
+    visit.page.click('[data-place="C3"]')
+    until(other, "game.moves.length === 1")
+    assert other.inner_text("#played") == "1. C3"
+    other.evaluate("(stream.abort.abort(), stream = {id: game.id}, null)")  # it misses the next move
+    visit.page.click('[data-place="D4"]')
+    visit.until("game.moves.length === 2 && !waiting")
+    other.click('[data-place="E5"]')
+    until(other, "game.moves.length === 2 && !waiting")
+    assert (
+        other.inner_text("#status") == "できません: 対局は別の画面で進んでいました。この画面を最新の局面に更新しました"
+    )
+    assert visit.page.evaluate("game.moves") == ["C3", "D4"]
+
+
+def test_a_lost_connection_in_the_browser(open_page: Open) -> None:
+    text = "接続が切れました。再接続しています…"
+    running = Server()
+    try:
+        visit = Visit(open_page, running, "ja-JP")
+        visit.page.context.set_offline(True)
+        visit.page.click('[data-place="C3"]')
+        visit.until("isLost")
+        assert visit.page.inner_text("#status") == text
+        visit.page.context.set_offline(False)
+        visit.until("!isLost && !waiting")
+        assert text not in visit.page.inner_text("#status")
+        visit.page.click('[data-place="C3"]')
+        visit.until("game.moves.length === 2 && !waiting")
+    finally:
+        running.end()
+    visit.until("isLost")
+    assert visit.page.inner_text("#status") == text
+    again = Server("--port", running.port)
+    try:
+        visit.until("message !== ''")
+        assert visit.page.inner_text("#status").startswith("できません: この対局はもう残っていません")
+    finally:
+        again.end()
+
+
 def test_warnings_in_the_browser(open_page: Open, server: Server) -> None:
     visit = Visit(open_page, server)
     visit.begin("(;GM[1]SZ[5]KM[0.5]AB[cc]AW[cd];W[dc];B[cb])", human="both")

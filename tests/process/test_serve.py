@@ -131,6 +131,28 @@ def test_a_review(server: Server) -> None:
     assert server.ask("GET", "/reviews/none")[0] == 404
 
 
+def test_changes_are_followed_and_stale_moves_refused() -> None:
+    running = Server()
+    connection = http.client.HTTPConnection(running.host, int(running.port), timeout=PATIENCE)
+    try:
+        path = f"/{running.post('', {'size': 5, 'human': 'both'})['id']}"
+        connection.request("GET", f"/api/games{path}/events")
+        lines = connection.getresponse()
+        assert json.loads(lines.readline())["moves"] == []
+        running.post(f"{path}/move?after=0", {"move": "C3"})
+        assert json.loads(lines.readline())["moves"] == ["C3"]
+        for action, body in (("move", {"move": "A1"}), ("undo", {}), ("agree", {}), ("dead", {})):
+            status, detail = running.refused(f"{path}/{action}?after=0", body)
+            assert (status, detail[:32]) == (409, "the game has changed in another ")
+        assert running.post(f"{path}/undo?after=1", {})["moves"] == []
+        assert json.loads(lines.readline())["moves"] == []
+    finally:
+        errors = running.end()  # although a page follows
+    assert "Traceback" not in errors
+    assert lines.read() == b""
+    connection.close()
+
+
 def test_a_board_that_is_not_square(server: Server) -> None:
     game = server.post("", {"size": 7, "height": 5, "human": "black", "seconds": 0.1})
     assert (game["width"], game["height"]) == (7, 5)

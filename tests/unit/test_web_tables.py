@@ -128,7 +128,7 @@ def test_reviews_wait_for_each_other_and_old_ones_are_dropped(monkeypatch: pytes
         assert kept.begin(games[0]) is first
         with pytest.raises(yomi.Error, match="too many reviews wait"):
             kept.begin(games[2])
-        lines = [[json.loads(line) async for line in kept.follow(each)][-1] for each in (first, second)]
+        lines = [[line async for line in kept.follow(each)][-1] for each in (first, second)]
         assert [(line["isFinished"], line["detail"]) for line in lines] == [(True, ""), (False, "broken")]
         assert "PB[a]" in kept.page(first.id)
         assert kept.begin(games[1]) is not second, "a review that failed can be repeated"
@@ -163,6 +163,32 @@ def test_the_settings_of_a_new_game() -> None:
     assert "手合割：二枚落ち" in table("shogi", gives="2-piece").record()[0]
     with pytest.raises(yomi.Error, match="handicap 'king' found, expected one of lance"):
         table("shogi", gives="king")
+
+
+def test_pages_follow_a_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(tables, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(tables, "MAX_FOLLOWERS", 1)
+
+    async def visit() -> None:
+        engines, game = Engines({}), table("go", human="both")
+        async with contextlib.aclosing(game.follow(engines)) as states:
+            first = await anext(states)
+            assert await anext(states) is None, "a page notices that the connection is there"
+            with pytest.raises(yomi.Error, match="too many windows"):
+                await anext(game.follow(engines))
+            for action in (lambda: game.play("pass"), lambda: game.play("pass"), game.agree, game.undo, game.undo):
+                action()
+                while (state := await anext(states)) is None:
+                    pass
+                assert first is not None
+                assert state["version"] > first["version"]
+                first = state
+            engines.end_searches()
+            assert [state async for state in states] == []
+        assert game.followers == 0
+
+    asyncio.run(visit())
 
 
 class FakeEngine:

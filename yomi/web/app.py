@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from importlib.resources import files
 from typing import Any, Literal, TypeVar
 
-from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,9 +26,10 @@ from yomi.engine.pages.review import fill
 from yomi.web.engines import Engines
 from yomi.web.games import MAX_RECORD
 from yomi.web.reviews import Reviews
-from yomi.web.tables import Sides, Table, Tables, UnknownTableError, new_table
+from yomi.web.tables import Sides, Table, Tables, new_table
 
 MAX_BODY = 4 * MAX_RECORD  # bytes of a request
+AFTER = Query(None, ge=0, description="number of moves that the visitor has seen; 409 if the game has another number")
 MAX_SECONDS = 60.0  # of a move or a hint
 REQUEST_SECONDS = 20.0  # in which the head of a request must arrive, and then its body
 LOOK_SECONDS = 0.25  # between two checks that a visitor is still connected
@@ -103,7 +104,7 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
 
     @app.exception_handler(yomi.Error)
     async def refuse(_: Request, error: yomi.Error) -> JSONResponse:
-        return JSONResponse({"detail": str(error)}, 404 if isinstance(error, UnknownTableError) else 400)
+        return JSONResponse({"detail": str(error)}, getattr(error, "status", 400))
 
     @app.exception_handler(RequestValidationError)
     async def explain(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -136,9 +137,13 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
     async def show(name: str) -> dict[str, Any]:
         return tables.get(name).state()
 
+    @app.get("/api/games/{name}/events", summary="Follow a game: a line of JSON for each change, and empty lines")
+    async def follow(name: str) -> StreamingResponse:
+        return StreamingResponse(_lines(tables.get(name).follow(engines)), media_type="application/x-ndjson")
+
     @app.post("/api/games/{name}/move", summary="Play a move for the side to move")
-    async def play(name: str, body: Move) -> dict[str, Any]:
-        return _after(tables.get(name), lambda table: table.play(body.move))
+    async def play(name: str, body: Move, after: int | None = AFTER) -> dict[str, Any]:
+        return _after(tables.get(name, after), lambda table: table.play(body.move))
 
     @app.post("/api/games/{name}/engine", summary="Let the engine play its move; answers when it has moved")
     async def answer(name: str, request: Request) -> dict[str, Any]:
@@ -147,16 +152,16 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
         return table.state()
 
     @app.post("/api/games/{name}/undo", summary="Take back a resignation or the last moves")
-    async def undo(name: str) -> dict[str, Any]:
-        return _after(tables.get(name), Table.undo)
+    async def undo(name: str, after: int | None = AFTER) -> dict[str, Any]:
+        return _after(tables.get(name, after), Table.undo)
 
     @app.post("/api/games/{name}/resign", summary="Resign")
     async def resign(name: str) -> dict[str, Any]:
         return _after(tables.get(name), Table.resign)
 
     @app.post("/api/games/{name}/dead", summary="Go, after both sides have passed: mark dead stones or take marks away")
-    async def mark(name: str, body: Mark, request: Request) -> dict[str, Any]:
-        table = tables.get(name)
+    async def mark(name: str, body: Mark, request: Request, after: int | None = AFTER) -> dict[str, Any]:
+        table = tables.get(name, after)
         if body.stone is None:
             await _while_connected(request, engines, table.propose_dead(engines))
         else:
@@ -164,8 +169,8 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
         return table.state()
 
     @app.post("/api/games/{name}/agree", summary="Go: count the board without the marked stones")
-    async def agree(name: str) -> dict[str, Any]:
-        return _after(tables.get(name), Table.agree)
+    async def agree(name: str, after: int | None = AFTER) -> dict[str, Any]:
+        return _after(tables.get(name, after), Table.agree)
 
     @app.post("/api/games/{name}/hint", summary="Search the position: candidates, winrate, score, territory")
     async def hint(name: str, body: Hint, request: Request) -> dict[str, Any]:
@@ -186,7 +191,7 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
     )
     async def review(name: str) -> StreamingResponse:
         found = reviews.begin(tables.get(name))
-        return StreamingResponse(reviews.follow(found), media_type="application/x-ndjson")
+        return StreamingResponse(_lines(reviews.follow(found)), media_type="application/x-ndjson")
 
     @app.get("/api/games/{name}/record", summary="Return the game as SGF or KIF")
     def record(name: str) -> Response:
@@ -217,12 +222,12 @@ async def _while_connected(request: Request, engines: Engines, work: Coroutine[A
         task.cancel()
 
 
-async def _lines(opinions: AsyncGenerator[dict[str, Any], None]) -> AsyncIterator[str]:
-    """Yield opinions as lines of JSON. An error becomes a line, too, because the answer has begun."""
+async def _lines(items: AsyncGenerator[dict[str, Any] | None, None]) -> AsyncIterator[str]:
+    """Yield lines of JSON, and an empty line for None. An error becomes a line, too, because the answer has begun."""
     try:
-        async with contextlib.aclosing(opinions):
-            async for opinion in opinions:
-                yield json.dumps(opinion) + "\n"
+        async with contextlib.aclosing(items):
+            async for item in items:
+                yield ("" if item is None else json.dumps(item)) + "\n"
     except yomi.Error as error:
         yield json.dumps({"detail": str(error)}) + "\n"
 

@@ -39,14 +39,19 @@ function updateAnalysis() {
   readAnalysis(game, analysis);
 }
 
-/** Pass the newest line of each part of an answer in lines of JSON. @param {Response} answer @param {(newest: any) => void} take */
-async function readLines(answer, take) {
+/** Show an error of a stream. A TypeError is the browser's word for a lost connection. @param {unknown} error */
+function complain(error) {
+  if (!(error instanceof TypeError)) announce("status", `${t("illegal")}: ${/** @type {Error} */ (error).message}`);
+}
+
+/** Pass the newest line of each part of an answer in lines of JSON; null if all are empty. @param {Response} answer @param {(newest: any) => void} use */
+async function readLines(answer, use) {
   const reader = /** @type {ReadableStream<BufferSource>} */ (answer.body).pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     const lines = (text + part.value).split("\n");
     text = lines.pop() ?? "";
-    if (lines.length) take(JSON.parse(lines[lines.length - 1]));
+    if (lines.length) use(JSON.parse(lines.findLast(Boolean) ?? "null"));
   }
 }
 
@@ -60,8 +65,78 @@ async function readAnalysis(state, own) {
       drawGame(state);
     });
   } catch (error) {
-    if (own === analysis) announce("status", `${t("illegal")}: ${/** @type {Error} */ (error).message}`);
+    if (own === analysis) complain(error);
   }
+}
+
+// -- changes in other windows, and a lost connection -------------------------------------------------------------------
+
+const SILENCE = 20_000; // milliseconds without a line after which the connection is lost: the server sends one every 8 s
+
+/** The stream of the game's changes. @type {{id: string, abort: AbortController, heard: number} | null} */
+let stream = null;
+
+/** Follow the game while the page is visible. A browser has few connections to a server for all its tabs. */
+function updateStream() {
+  const id = game && document.visibilityState === "visible" ? game.id : "";
+  if (id === (stream?.id ?? "")) return;
+  stream?.abort.abort();
+  stream = null;
+  if (!id) return;
+  stream = { id, abort: new AbortController(), heard: 0 };
+  readStream(stream);
+}
+document.addEventListener("visibilitychange", updateStream);
+setInterval(() => stream && performance.now() - stream.heard > SILENCE && stream.abort.abort(), 1000);
+
+/** Read the stream of a game, and connect again when it ends. @param {NonNullable<typeof stream>} own */
+async function readStream(own) {
+  for (let pause = 500; own === stream; pause = Math.min(2 * pause, 8000)) {
+    let isFirst = true;
+    own.abort = new AbortController();
+    own.heard = performance.now();
+    try {
+      await readLines(await ask(`/${own.id}/events`, undefined, own.abort.signal), (newest) => {
+        if (own !== stream) return;
+        own.heard = performance.now();
+        pause = 500;
+        if (isLost) {
+          isLost = false;
+          draw();
+        }
+        if (newest && !waiting) {
+          if (game && newest.version > game.version) showChange(newest);
+          // this page was away: it may have to ask for the engine's move
+          if (isFirst && engineHasToMove(newest)) follow(async () => new Response(JSON.stringify(newest)));
+        }
+        isFirst = false;
+      });
+    } catch (error) {
+      if (own !== stream) return;
+      const { status, message: text } = /** @type {Error & {status?: number}} */ (error);
+      if (status) { // the server has dropped the game
+        message = `${t("illegal")}: ${text}`;
+        draw();
+        return;
+      }
+    }
+    if (own !== stream) return;
+    isLost = true;
+    draw();
+    await new Promise((done) => setTimeout(done, pause));
+  }
+}
+
+/** @param {State} state */
+const engineHasToMove = (state) => !state.ending && (state.counting ? !state.counting.dead : !state.isHumansTurn);
+
+/** Show a game that was changed in another window. @param {State} state */
+function showChange(state) {
+  take(state);
+  selected = message = "";
+  choice = [];
+  hint = warning = null;
+  draw();
 }
 
 // -- the review --------------------------------------------------------------------------------------------------------
@@ -81,7 +156,7 @@ async function followReview(state) {
       drawReview();
     });
   } catch (error) {
-    if (isCurrent()) announce("status", `${t("illegal")}: ${/** @type {Error} */ (error).message}`);
+    if (isCurrent()) complain(error);
   }
   if (followed === key) followed = "";
 }

@@ -5,6 +5,7 @@
 /**
  * @typedef {object} State a game, as the server sends it
  * @property {string} id
+ * @property {number} version grows with each change
  * @property {"go" | "shogi"} game
  * @property {number} width Go
  * @property {number} height Go
@@ -52,6 +53,7 @@ let arrived = 0; // time of performance.now() at which `game` came
 let hint = null;
 let selected = ""; // shogi: the square or hand piece that was clicked first, such as "7g" or "P*"
 let waiting = false;
+let isLost = false; // the server does not answer
 let message = "";
 let lastMove = ""; // its number and name
 /** Moves that wait for a choice of promotion. @type {string[]} */
@@ -69,10 +71,16 @@ async function ask(path, body, signal) {
   /** @type {Record<string, string>} */
   const headers = { "Accept-Language": language, ...(token && { Authorization: `Bearer ${token}` }) };
   if (body) headers["Content-Type"] = "application/json";
-  const answer = await fetch(`/api/games${path}`, { method: body ? "POST" : "GET", headers, signal, body: body && JSON.stringify(body) });
+  const answer = await fetch(`/api/games${path}`, { method: body ? "POST" : "GET", headers, signal, body: body && JSON.stringify(body) })
+    .catch((error) => {
+      isLost = error instanceof TypeError; // otherwise the request was given up
+      throw error;
+    });
+  isLost = false;
   if (answer.ok) return answer;
   const found = await answer.json().catch(() => ({ detail: answer.statusText }));
-  throw new Error(typeof found.detail === "string" ? found.detail : JSON.stringify(found.detail));
+  const detail = typeof found.detail === "string" ? found.detail : JSON.stringify(found.detail);
+  throw Object.assign(new Error(detail), { status: answer.status });
 }
 
 /** Do work of the server, and show a message meanwhile; nothing if other work is in progress. @param {string} text @param {() => Promise<void>} work */
@@ -85,7 +93,9 @@ async function busy(text, work) {
     await work();
     message = "";
   } catch (error) {
-    message = `${t("illegal")}: ${/** @type {Error} */ (error).message}`;
+    const fault = /** @type {Error & {status?: number}} */ (error);
+    message = isLost ? "" : `${t("illegal")}: ${fault.message}`;
+    if (game && fault.status === 409) await receive(ask(`/${game.id}`)).catch(() => {});
   }
   waiting = false;
   draw();
@@ -113,9 +123,18 @@ const follow = (request) => busy(t("wait"), async () => {
 
 /** @param {Promise<Response>} answer */
 async function receive(answer) {
-  game = /** @type {State} */ (await (await answer).json());
+  take(/** @type {State} */ (await (await answer).json()));
+}
+
+/** Take a state of the game, unless a newer one is known. @param {State} state */
+function take(state) {
+  if (game?.id === state.id && game.version > state.version) return;
+  game = state;
   arrived = performance.now();
 }
+
+/** Return the end of the address of a request that changes the game: the server refuses it if the game has changed. @param {State} state */
+const seen = (state) => `?after=${state.moves.length}`;
 
 function remember() {
   if (!game) return;
@@ -132,12 +151,12 @@ function positionsOf(state) {
   return found;
 }
 
-const canMove = () => game !== null && game.isHumansTurn && !game.result && !game.counting && !waiting;
+const canMove = () => game !== null && game.isHumansTurn && !game.result && !game.counting && !waiting && !isLost;
 
 /** Play a move, if it is the visitor's turn. @param {string} move @param {boolean} isChecking whether to ask before a mistake */
 async function play(move, isChecking = isChecked("warn")) {
   if (!game || !canMove()) return;
-  const { id } = game;
+  const { id } = game, path = `/${id}/move${seen(game)}`;
   warning = null;
   if (isChecking)
     await busy(t("checking"), async () => {
@@ -145,15 +164,15 @@ async function play(move, isChecking = isChecked("warn")) {
       if (warns) warning = { move, loss, points };
     });
   if (warning) /** @type {HTMLElement} */ (document.querySelector("[data-do=reconsider]")).focus();
-  else follow(() => ask(`/${id}/move`, { move }));
+  else follow(() => ask(path, { move }));
 }
 
 /** A point of Go was clicked: play there, or mark its stones as dead. @param {string} vertex */
 function clickPoint(vertex) {
   if (!game?.counting) play(vertex);
   else if (!waiting) {
-    const { id } = game;
-    busy(t("wait"), () => receive(ask(`/${id}/dead`, { stone: vertex })));
+    const path = `/${game.id}/dead${seen(game)}`;
+    busy(t("wait"), () => receive(ask(path, { stone: vertex })));
   }
 }
 
@@ -200,7 +219,7 @@ function draw() {
   show("[data-do=pass]", isGo && !hasEnded);
   show("[data-do=hint], [data-do=resign]", !hasEnded);
   show("#actions [data-do=undo]", hasEnded || Boolean(game?.moves.length));
-  byId("status").classList.toggle("ended", hasEnded && !message);
+  byId("status").classList.toggle("ended", hasEnded && !message && !isLost);
   /** @type {HTMLInputElement} */ (document.querySelector("[name=komi]")).placeholder = t("byRules");
   byId("keys").textContent = t("keys") + (game?.game === "shogi" ? ` ${t("drops")}` : "");
   byId("board").setAttribute("aria-label", t("board"));
@@ -209,10 +228,11 @@ function draw() {
     const points = warning.points === null || warning.points < 0.5 ? "" : put(t("points"), warning.points.toFixed(1));
     byId("warning-text").textContent = put(t("warning"), shownPosition(game).name(warning.move, language), percent(warning.loss, 0), points);
   }
-  announce("status", message || statusText());
+  announce("status", isLost ? t("lost") : message || statusText());
   byId("notes").textContent = game?.notes.join("; ") ?? "";
   drawClocks();
   drawReview();
+  updateStream();
   updateAnalysis();
 }
 
@@ -288,11 +308,11 @@ const targets = (state) => (selected ? state.legal.filter((move) => move.startsW
 /** @type {Record<string, (state: State) => unknown>} */
 const ACTIONS = {
   pass: () => play("pass"),
-  undo: (state) => follow(() => ask(`/${state.id}/undo`, {})),
+  undo: (state) => follow(() => ask(`/${state.id}/undo${seen(state)}`, {})),
   resign: (state) => follow(() => ask(`/${state.id}/resign`, {})),
   promote: () => choose(true),
   keep: () => choose(false),
-  agree: (state) => follow(() => ask(`/${state.id}/agree`, {})),
+  agree: (state) => follow(() => ask(`/${state.id}/agree${seen(state)}`, {})),
   anyway: () => {
     byId("board").focus();
     play(warning?.move ?? "", false);

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import secrets
 import tempfile
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,15 +101,15 @@ class Reviews:
             raise UnknownTableError(tr("this review is not known here any more: review the game again"))
         return self._reviews[name].page
 
-    async def follow(self, review: PageReview) -> AsyncIterator[str]:
-        """Yield the progress as lines of JSON, until the review has ended."""
-        before = ""
+    async def follow(self, review: PageReview) -> AsyncGenerator[dict[str, Any] | None, None]:
+        """Yield the progress until the review has ended."""
+        before = None
         while not (review.is_finished or review.error or self._engines.is_ending):
-            if (line := json.dumps(review.state()) + "\n") != before:
-                yield line
-            before = line
+            if (now := review.state()) != before:
+                yield now
+            before = now
             await asyncio.sleep(LOOK_SECONDS)
-        yield json.dumps(review.state()) + "\n"
+        yield review.state()
 
     async def _run(self, review: PageReview, text: str, suffix: str) -> None:
         async with self._turn:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 MAX_TABLES = 200  # games that are kept; the oldest ones are dropped
 MAX_TABLES_PER_VISITOR = 50
+MAX_FOLLOWERS = 20  # of a game
+LOOK_SECONDS = 0.2  # between two looks for a change
+HEARTBEAT_SECONDS = 8.0  # between two lines: a page that gets none has lost the connection
 MAX_DROPPED = 10_000  # ids of dropped games that are remembered
 
 Sides = Literal["black", "white", "both"]
@@ -39,6 +42,14 @@ SIDES = {"black": yomi.BLACK, "white": yomi.WHITE}
 
 class UnknownTableError(yomi.Error):
     """This server never began such a game, or dropped it to make room for newer games."""
+
+    status = 404
+
+
+class StaleError(yomi.Error):
+    """A page does not show the game's last move."""
+
+    status = 409
 
 
 @dataclass(eq=False)
@@ -61,6 +72,36 @@ class Table:
     opinion: tuple[list[str], Report] | None = None  # the newest report of an analysis, and the moves before it
     review: tuple[list[str], PageReview] | None = None  # of the game with these moves
 
+    followers: int = 0  # pages that follow the game
+    _version: int = 0
+    _seen: object = None  # of `version`
+
+    @property
+    def version(self) -> int:
+        """A number that grows with each change of the game."""
+        now = (self.position.moves, self.ended, self._dead())
+        if now != self._seen:
+            self._seen = now
+            self._version += 1
+        return self._version
+
+    async def follow(self, engines: Engines) -> AsyncGenerator[dict[str, Any] | None, None]:
+        """Yield the state of the game after each change, and None from time to time, until the server ends."""
+        if self.followers >= MAX_FOLLOWERS:
+            raise yomi.Error(tr("too many windows show this game: close some"))
+        self.followers += 1
+        try:
+            seen, silent = -1, 0.0
+            while not engines.is_ending:
+                now = self.version
+                if now != seen or silent >= HEARTBEAT_SECONDS:
+                    yield None if now == seen else self.state()
+                    seen, silent = now, 0.0  # the game may have changed again meanwhile
+                silent += LOOK_SECONDS
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            self.followers -= 1
+
     @property
     def is_humans_turn(self) -> bool:
         return self.human == "both" or SIDES[self.human] == self.position.side_to_move
@@ -80,6 +121,7 @@ class Table:
             position, ended = self.position, self._final()
             return {
                 "id": self.id,
+                "version": self.version,
                 "game": position.game,
                 **self.first,
                 "moves": position.moves,
@@ -321,8 +363,13 @@ class Tables:
                 self._dropped.popitem(last=False)
         return dropped
 
-    def get(self, name: str) -> Table:
-        """Return a game, or raise UnknownTableError."""
+    def get(self, name: str, number: int | None = None) -> Table:
+        """Return a game.
+
+        Raises:
+            UnknownTableError: there is no such game.
+            StaleError: the game does not have this number of moves. None: any number.
+        """
         with self._lock:
             if name in self._dropped:
                 raise UnknownTableError(
@@ -332,6 +379,8 @@ class Tables:
             if name not in self._tables:
                 raise UnknownTableError(tr("this game is not known here any more: begin another game"))
             self._tables.move_to_end(name)
+            if number not in (None, len(self._tables[name].position.moves)):
+                raise StaleError(tr("the game has changed in another window: this page now shows it as it is"))
             return self._tables[name]
 
 
