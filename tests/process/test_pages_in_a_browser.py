@@ -614,7 +614,7 @@ def test_dead_stones_in_the_browser(open_page: Open, server: Server, locale: str
     assert "ended" in visit.page.get_attribute("#status", "class")
     territory = [visit.page.locator(f"#board rect[fill='{color}']").count() for color in ("#111", "#fff")]
     assert territory == [10, 5], "with the point of the dead stone"
-    assert shown_actions(visit.page) == ["undo", "save"], "the others no longer apply"
+    assert shown_actions(visit.page) == ["undo", "save", "review"], "the others no longer apply"
     visit.page.click("#actions [data-do=undo]")
     visit.until("game.counting && !waiting")
 
@@ -665,7 +665,7 @@ def test_shogi_by_keyboard(open_page: Open, server: Server) -> None:
     visit.page.click("[data-do=resign]")
     visit.until("game.result && !waiting")
     assert visit.page.inner_text("#status").endswith("先手の勝ち（投了）")
-    assert shown_actions(visit.page) == ["undo", "save"]
+    assert shown_actions(visit.page) == ["undo", "save", "review"]
     assert not visit.page.is_visible("[name=move]")
 
 
