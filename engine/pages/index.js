@@ -63,10 +63,9 @@ function resultOf({ results, hasPoints }, side) {
   return [`${accuracy.toFixed(0)}%`, html("small", { class: "soft" }, more[0]), html("small", { class: "soft" }, more[1])];
 }
 
-/** Sort by a column; a second time the other way round. @param {string} key */
-function sortBy(key) {
-  const first = ORDERS[key][0];
-  Object.assign(order, { key, sign: order.key === key && order.sign === first ? -first : first });
+/** @param {string} key @param {number} sign */
+function sortBy(key, sign) {
+  Object.assign(order, { key, sign });
   drawAll();
 }
 
@@ -80,7 +79,7 @@ function drawAll() {
   const heads = Object.keys(ORDERS).slice(1).map((key) => {
     const sorting = html("button", { type: "button", "data-sort": key }, title(key));
     sorting.addEventListener("click", () => {
-      sortBy(key);
+      sortBy(key, order.key === key ? -order.sign : ORDERS[key][0]); // a second time the other way round
       /** @type {HTMLElement} */ (document.querySelector(`[data-sort=${key}]`)).focus();
     });
     return html("th", { scope: "col", ...(order.key === key ? { "aria-sort": order.sign > 0 ? "ascending" : "descending" } : {}) }, sorting);
@@ -96,6 +95,9 @@ function drawAll() {
   byId("reviews").replaceChildren(html("table", {}, html("thead", {}, html("tr", {}, ...heads)), html("tbody", {}, ...rows)));
 }
 
-byId("order").addEventListener("change", (event) => sortBy(/** @type {HTMLSelectElement} */ (event.target).value));
+byId("order").addEventListener("change", (event) => {
+  const { value } = /** @type {HTMLSelectElement} */ (event.target);
+  sortBy(value, ORDERS[value][0]);
+});
 offerLanguages(drawAll);
 drawAll();

@@ -51,9 +51,9 @@ const TEXTS = {
   en: {
     against: "against",
     first: "First position", back: "Back", forward: "Forward", last: "Last position", slider: "Move",
-    previousMistake: "◀ Mistake", nextMistake: "Mistake ▶", playBetter: "Play the better line", backToGame: "Back to the game",
+    previousMistake: "◀ Mistake", nextMistake: "Mistake ▶", playBetter: "▶ Better line", backToGame: "↩ Game",
     policy: "Policy", graph: "Winrate and score", mistakes: "Mistakes", player: "Player", both: "both", order: "Order",
-    bySize: "worst first", byMove: "as played", lost: "Lost", histogram: "Moves by loss", punish: "How it is punished",
+    bySize: "worst first", byMove: "as played", lost: "Lost", lostWinrate: "Winrate lost", lostScore: "Score lost", lostPoints: "Points lost", all: "Show all {}", histogram: "Moves by loss", punish: "▶ Refutation",
     refutation: "Refutation", view: "Values for {}", more: "{} and more", below: "below {}", legend: "Click the graph to go to a move.",
     summary: "Summary", move: "Move", candidate: "Move", played: "Played", loss: "Loss", better: "Better", visits: "Visits", nodes: "Nodes", prior: "Prior",
     winrate: "Winrate", score: "Score", line: "Line", points: "points", centipawns: "centipawns", none: "No mistakes.",
@@ -66,9 +66,9 @@ const TEXTS = {
   ja: {
     against: "対",
     first: "初期局面", back: "一手戻る", forward: "一手進む", last: "最終局面", slider: "手数",
-    previousMistake: "◀ 前の悪手", nextMistake: "次の悪手 ▶", playBetter: "最善手順を再生", backToGame: "本譜に戻る",
+    previousMistake: "◀ 前の悪手", nextMistake: "次の悪手 ▶", playBetter: "▶ 最善手順", backToGame: "↩ 本譜",
     policy: "指し手の確率", graph: "勝率と形勢", mistakes: "悪手一覧", player: "対局者", both: "両者", order: "並べ方",
-    bySize: "損失順", byMove: "手順", lost: "損失", histogram: "損失の分布", punish: "とがめる手順",
+    bySize: "損失順", byMove: "手順", lost: "損失", lostWinrate: "勝率の損失", lostScore: "評価値の損失", lostPoints: "目数の損失", all: "{}手すべてを表示", histogram: "損失の分布", punish: "▶ とがめる手順",
     refutation: "とがめる手順", view: "{}から見た値", more: "{}以上", below: "{}未満", legend: "グラフを押すとその局面に移ります。",
     summary: "まとめ", move: "手数", candidate: "候補手", played: "実戦", loss: "損失", better: "最善", visits: "探索数", nodes: "ノード数", prior: "確率",
     winrate: "勝率", score: "形勢", line: "読み筋", points: "目", centipawns: "", none: "悪手はありません。",
@@ -96,6 +96,7 @@ for (const turn of review.turns)
 const SUMMARY = ["moves", "accuracy", "agreement", "meanLoss", "blunder", "mistake", "inaccuracy"];
 /** Lower edges of the histogram: points, or shares of winrate. */
 const EDGES = review.hasPoints ? [0, 0.5, 1.5, 3, 6, 12] : [0, 0.01, 0.02, 0.05, 0.1, 0.2];
+const FIRST = 10; // mistakes that a phone lists at first; review.css hides the others
 const PHASES = ["opening", "middle", "endgame"];
 
 /** Positions of the game, the first before move 1. @type {(GoPosition | ShogiPosition)[]} */
@@ -142,7 +143,8 @@ function button(text, action) {
 /** @param {number | null} score */
 function scoreText(score) {
   if (score === null) return "";
-  return isGo ? `${score > 0 ? "+" : ""}${score.toFixed(1)}` : `${score > 0 ? "+" : ""}${Math.round(score)}`;
+  const text = Math.abs(score).toFixed(isGo ? 1 : 0), sign = Number(text) === 0 ? "" : score > 0 ? "+" : "−";
+  return sign + text;
 }
 
 /** Return the name of a move in the language of the page. @param {GoPosition | ShogiPosition} position @param {string} move */
@@ -324,7 +326,8 @@ function draw() {
   byId("line").textContent = quiz && state.step ? lineText() : "";
   /** @type {HTMLInputElement} */ (byId("slider")).value = String(state.turn);
   byId("slider").setAttribute("aria-valuetext", status);
-  /** @type {HTMLElement} */ (document.querySelector("[data-go=return]")).hidden = !state.step;
+  for (const [action, isHidden] of /** @type {[string, boolean][]} */ ([["return", !state.step], ["quiz", state.step > 0]]))
+    /** @type {HTMLElement} */ (document.querySelector(`[data-go=${action}]`)).hidden = isHidden;
   drawCandidates();
   drawCursor();
   drawQuiz();
@@ -371,10 +374,15 @@ function drawMistakes() {
       html("td", {}, String(number + 1)),
       html("td", { class: "text" }, button(name, () => goTo(number))),
       html("td", { class: `text ${kind}` }, t(kind)),
-      ...scoresFirst([html("td", {}, percent(loss))], [html("td", {}, scoreLoss === null ? "" : scoreText(-scoreLoss))]),
+      ...scoresFirst([html("td", {}, percent(loss))], [html("td", {}, scoreLoss === null ? "" : scoreLoss.toFixed(isGo ? 1 : 0))]),
       html("td", { class: "text" }, line.length ? button(`▶ ${moveName(positions[number], line[0])}`, () => showLine(number, line)) : ""));
   });
-  byId("mistakes").replaceChildren(rows.length ? table(["move", "played", "", ...scoresFirst(["winrate"], [isGo ? "points" : "score"]), "better"], rows) : t("none"));
+  if (!rows.length) return byId("mistakes").replaceChildren(t("none"));
+  const all = button(t("all").replace("{}", String(rows.length)), () => byId("mistakes").classList.add("all"));
+  all.className = "show-all"; // on a phone, where a long list would hide what follows
+  all.hidden = rows.length <= FIRST;
+  const heads = ["move", "played", "", ...scoresFirst(["lostWinrate"], [isGo ? "lostPoints" : "lostScore"]), "better"];
+  byId("mistakes").replaceChildren(table(heads, rows), all);
 }
 
 function drawSummary() {
@@ -527,7 +535,7 @@ document.addEventListener("keydown", (event) => {
   const target = /** @type {HTMLElement} */ (event.target), action = KEYS[event.key];
   // A focused button keeps Enter, the slider keeps its own arrows.
   if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (target.closest("#slider, #quiz select, #answer input") || (event.key === "Enter" && target.closest("button, input"))) return;
+  if (target.closest("#slider, select, #answer input") || (event.key === "Enter" && target.closest("button, input"))) return;
   event.preventDefault();
   if (!takesKey(action)) ACTIONS[action]();
 });
