@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from yomi.engine.color import BLACK
 from yomi.engine.shogi.diagram import shogi_board
 from yomi.engine.shogi.game import ShogiGame, describe
-from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
+from yomi.engine.shogi.notation import NotationError, format_usi, parse_any
 from yomi.engine.shogi.placement import START_WORD, STARTPOS, source_of, target_of
 from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
@@ -87,7 +87,7 @@ class Game(Position[ShogiGame]):
 
     def _parse(self, text: str) -> int:
         try:
-            return parse_usi(move_text(text))
+            return parse_any(move_text(text), self._raw.placement, self._raw.last_target, self._raw.is_legal)
         except NotationError as error:
             raise IllegalMove(str(error)) from None
 

@@ -315,7 +315,7 @@ class ShogiPosition {
   }
 
   /**
-   * Return a move as players write it: ▲７六歩(77) in Japanese, P-7f in English.
+   * Return a move as players write it: ▲７六歩, △同銀, ▲５八金右 in Japanese, P-7f in English.
    * @param {string} move in USI
    * @param {string} language
    */
@@ -336,10 +336,63 @@ class ShogiPosition {
     const isSame = this.last.length > 0 && this.last[this.last.length - 1] === target;
     const place = isSame ? "同" : FILES[Number(move[2]) - 1] + RANKS[Math.floor(target / 9)];
     const names = /** @type {Record<string, string>} */ (piece.isPromoted ? PROMOTED_NAMES : KANJI);
-    const end = isDrop ? "打" : `${move[4] === "+" ? "成" : ""}(${move[0]}${Math.floor(source / 9) + 1})`;
-    return `${mark}${place}${names[piece.kind] ?? piece.kind}${end}`;
+    const name = names[piece.kind] ?? piece.kind, others = this.reaching(piece, target).filter((other) => other !== source);
+    // 同成銀 could be read as a silver that promotes, hence the wide blank
+    const start = mark + place + (isSame && name.length === 2 ? "　" : "") + name;
+    if (isDrop) return start + (others.length ? "打" : "");
+    const zone = (/** @type {number} */ square) => (this.toMove === BLACK ? square < 27 : square >= 54);
+    const isFree = !piece.isPromoted && "PLNSBR".includes(piece.kind) && (zone(source) || zone(target));
+    return start + this.which(source, target, piece, others) + (move[4] === "+" ? "成" : isFree ? "不成" : "");
+  }
+
+  /** Return the squares from which pieces of the side to move reach a square. Pins do not count. @param {{kind: string, isPromoted: boolean}} piece @param {number} target */
+  reaching({ kind, isPromoted }, target) {
+    const forward = this.toMove === BLACK ? -1 : 1, isGold = isPromoted && !"BR".includes(kind);
+    const steps = isGold ? STEPS.G : [...(STEPS[kind] ?? []), ...(isPromoted ? STEPS.K : [])];
+    const slides = isGold ? [] : SLIDES[kind] ?? [], found = [];
+    for (let source = 0; source < 81; source++) {
+      const piece = this.squares[source];
+      if (!piece || piece.color !== this.toMove || piece.kind !== kind || piece.isPromoted !== isPromoted) continue;
+      const right = (target % 9) - (source % 9), up = forward * (Math.floor(target / 9) - Math.floor(source / 9));
+      const distance = Math.max(Math.abs(right), Math.abs(up));
+      const step = distance ? 9 * forward * (up / distance) + right / distance : 0;
+      const isClear = () => Array.from({ length: distance - 1 }, (_, number) => source + step * (number + 1)).every((square) => !this.squares[square]);
+      const isStep = steps.some(([x, y]) => x === right && y === up);
+      if (isStep || (distance && slides.some(([x, y]) => x * distance === right && y * distance === up) && isClear())) found.push(source);
+    }
+    return found;
+  }
+
+  /**
+   * Return the words that distinguish a piece from others that reach the target, by the rules of the Japanese Shogi
+   * Association, as engine/shogi/notation.py does.
+   * @param {number} source @param {number} target @param {{kind: string, isPromoted: boolean}} piece @param {number[]} others
+   */
+  which(source, target, piece, others) {
+    if (!others.length) return "";
+    const forward = this.toMove === BLACK ? 1 : -1, isLong = "BR".includes(piece.kind);
+    const up = (/** @type {number} */ square) => forward * (Math.floor(square / 9) - Math.floor(target / 9));
+    const motion = (/** @type {number} */ square) => (up(square) > 0 ? "上" : up(square) < 0 ? "引" : "寄");
+    const left = (/** @type {number} */ square, /** @type {number} */ other) => forward * ((other % 9) - (square % 9));
+    const isOn = (/** @type {string} */ word, /** @type {number} */ square) => {
+      const sign = word === "左" ? 1 : -1;
+      return isLong ? [source, ...others].every((other) => sign * left(square, other) >= 0) : sign * left(square, target) > 0;
+    };
+    const own = motion(source);
+    if (others.every((other) => motion(other) !== own)) return own;
+    if (!(isLong && piece.isPromoted) && left(source, target) === 0 && own === "上") return "直";
+    for (const word of "左右") if (isOn(word, source)) return others.some((other) => isOn(word, other)) ? word + own : word;
+    return own;
   }
 }
+
+// -- moves of pieces, as their side sees them: to the right (of Black's board), forward
+/** @type {[number, number][]} */
+const STRAIGHT = [[0, 1], [0, -1], [1, 0], [-1, 0]], DIAGONAL = [[1, 1], [-1, 1], [1, -1], [-1, -1]];
+/** @type {Record<string, [number, number][]>} */
+const STEPS = { P: [[0, 1]], N: [[1, 2], [-1, 2]], S: [[0, 1], ...DIAGONAL], G: [...STRAIGHT, [1, 1], [-1, 1]], K: [...STRAIGHT, ...DIAGONAL] };
+/** @type {Record<string, [number, number][]>} */
+const SLIDES = { L: [[0, 1]], B: DIAGONAL, R: STRAIGHT };
 
 /** Draw a shogi board with hands. @param {ShogiPosition} position @param {Overlay} overlay @param {string} title */
 function drawShogi(position, overlay, title) {

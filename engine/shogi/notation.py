@@ -69,6 +69,7 @@ JAPANESE_MOVE = re.compile(
     r"(?P<side>[左右直])?(?P<motion>[上行入寄引])?(?P<kind>不成|成|生|打)?"
     r"(?:[(（](?P<source>[1-9１-９0０]{2})[)）])?"
 )
+ENGLISH_MOVE = re.compile(r"(\+?)([KRBGSNLP])([1-9][a-i])?([-x*])([1-9][a-i])([+=]?)", re.IGNORECASE)
 MARKED_MOVE = re.compile(f"[{SIDE_MARKS}][^{SIDE_MARKS}]*")
 
 
@@ -363,14 +364,38 @@ def _promotion(move: int, piece_type: int, color: int) -> str:
 def parse_any(
     text: str, placement: Placement, previous: int | None = None, is_legal: Callable[[int], bool] | None = None
 ) -> int:
-    """Read a move in USI, CSA or Japanese. The other arguments are those of `parse_japanese`."""
+    """Read a move in USI, CSA, Japanese or English (P-7f). The other arguments are those of `parse_japanese`."""
+    if not text.isascii():
+        import unicodedata  # not above: engines do without it
+
+        narrow = unicodedata.normalize("NFKC", text)  # input methods may write letters and digits in full width
+        text = narrow if narrow.isascii() else text
     if USI_MOVE.fullmatch(text):
         return parse_usi(text)
+    if match := ENGLISH_MOVE.fullmatch(text):
+        return _parse_english(match, placement, is_legal)
     if CSA_MOVE.fullmatch(text.upper()):
         return parse_csa(text.upper(), placement)
     if JAPANESE_MOVE.fullmatch(text):
         return parse_japanese(text, placement, previous, is_legal)
-    raise NotationError(tr("not a move: '{text}', expected USI (7g7f), CSA (7776FU) or Japanese (７六歩)", text=text))
+    raise NotationError(tr("not a move: '{text}', expected USI (7g7f), CSA (7776FU), ７六歩 or P-7f", text=text))
+
+
+def _parse_english(match: re.Match[str], placement: Placement, is_legal: Callable[[int], bool] | None) -> int:
+    """Read `P-7f`, `Sx7g`, `+R5a-5c`, `N*4e` or `B-3c+`, as the same move in Japanese."""
+    plus, letter, source, kind, target, end = match.groups()
+    piece_type = LETTERS.index(letter.upper())
+    if plus and can_promote(piece_type):
+        piece_type += PROMOTION
+    elif plus:
+        raise NotationError(tr("'{text}': no such piece can move there", text=match[0]))
+    word = "打" if kind == "*" else {"+": "成", "=": "不成"}.get(end, "")
+    to, origin = (square and f"{square[0]}{ord(square[1].lower()) - 96}" for square in (target, source))
+    text = f"{to}{JAPANESE_NAMES[piece_type]}{word}" + (f"({origin})" if origin else "")
+    try:
+        return parse_japanese(text, placement, None, is_legal)
+    except NotationError as error:
+        raise NotationError(str(error).replace(text, match[0])) from None
 
 
 # -- lines ---------------------------------------------------------------------------------------------------------

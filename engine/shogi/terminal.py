@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 
 from yomi.engine.color import BLACK, COLOR_NAMES, opponent
@@ -25,7 +24,7 @@ from yomi.language import JAPANESE_SAMPLE, encodes, is_japanese, tr
 from yomi.settings import OptionError
 
 COMMANDS = """\
-7g7f        play a move: in USI, CSA (7776FU) or Japanese (７六歩, 76歩, 同銀)
+7g7f        play a move: in USI, CSA (7776FU), Japanese (７六歩, 76歩, 同銀) or as P-7f
 declare     declare the win by the entering king rule, or the draw of the 24-point rule
 sfen        the position as SFEN
 save FILE   write the game; the name's ending tells the form: .csa .kif .kifu .usi"""
@@ -89,8 +88,6 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
 
     def play(self, text: str) -> None:
         game = self.game
-        narrow = unicodedata.normalize("NFKC", text)  # input methods may write letters and digits in full width
-        text = narrow if narrow.isascii() else text
         move = parse_any(text, game.placement, game.last_target, game.is_legal)
         if is_japanese() and not game.is_legal(move):  # with the move as the user wrote it
             raise IllegalMove(tr("illegal move {move}: {why}", move=text, why=game.why_not(move)))

@@ -28,12 +28,13 @@ from yomi.engine.pages.review import index_page, review_page
 from yomi.engine.reviews.review import Candidate, Opinion, Review, reviewed_moves
 from yomi.engine.shogi.descriptor import GAME as SHOGI
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.notation import format_usi
+from yomi.engine.shogi.notation import format_japanese, format_usi
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 BOARD = Board(19, 19)
 MOVES = 250
+PIECES_IN_PAIRS = "2+B3+B2/1+R3+R3/2G1G1G2/3S1S3/2+S1+P1+S2/1N2N2N1/3L1L3/5G3/4K3k b 2Pp 1"  # names need many words
 SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LARGEST = 300_000  # bytes of a page
@@ -655,7 +656,7 @@ def test_a_game_in_the_browser(open_page: Open, server: Server, screen: str) -> 
     page.click('[data-place="7f"]')
     until(page, "game.moves.length === 2 && !waiting")
     assert page.evaluate("game.moves[0]") == "7g7f"
-    assert page.inner_text("#played").startswith("1. ▲７六歩(77)")
+    assert page.inner_text("#played").startswith("1. ▲７六歩 ")
     page.select_option("[name=human]", "both")
     line = "position startpos moves 7g7f 3c3d"
     page.set_input_files("[name=record]", {"name": "a.usi", "mimeType": "text/plain", "buffer": line.encode()})
@@ -1116,6 +1117,45 @@ def test_a_lost_connection_in_the_browser(open_page: Open) -> None:
         assert visit.page.inner_text("#status").startswith("できません: この対局はもう残っていません")
     finally:
         again.end()
+
+
+def test_moves_of_shogi_have_the_names_of_the_engine(open_page: Open, server: Server) -> None:
+    page = open_page(server.address)
+    rng = random.Random(5)
+    for _ in range(4):
+        game = ShogiGame(PIECES_IN_PAIRS)
+        moves, expected = [], []
+        for _ in range(40):
+            legal = game.legal_moves()
+            moves.append([format_usi(move) for move in legal])
+            expected.append([format_japanese(move, game.placement, game.last_target) for move in legal])
+            if not legal:
+                break
+            game.play(rng.choice(legal))
+        line = [format_usi(move) for _, move in game.moves]
+        names = page.evaluate(
+            """([sfen, line, moves]) => replay({sfen}, line).slice(0, moves.length)
+                .map((position, number) => moves[number].map((move) => position.name(move, 'ja')))""",
+            [PIECES_IN_PAIRS, line, moves],
+        )
+        assert names == expected
+
+
+def test_a_choice_of_promotion_is_over_its_square(open_page: Open, server: Server) -> None:
+    visit = Visit(open_page, server, "ja-JP")
+    visit.begin("position startpos moves 7g7f 3c3d", game="shogi", human="both")
+    visit.page.click('[data-place="8h"]')
+    visit.page.click('[data-place="2b"]')
+    square, choice = (visit.page.locator(name).bounding_box() for name in ('[data-place="2b"]', "#promotion"))
+    assert abs(square["y"] + square["height"] / 2 - choice["y"] - choice["height"] / 2) < 2
+    assert choice["x"] < square["x"] < square["x"] + square["width"] < choice["x"] + choice["width"]
+    visit.press("Escape")
+    assert not visit.page.is_visible("#promotion")
+    visit.page.fill("[name=move]", "▲２二角不成")
+    visit.page.press("[name=move]", "Enter")
+    visit.until("game.moves.length === 3 && !waiting")
+    assert visit.page.evaluate("game.moves[2]") == "8h2b"
+    assert visit.page.inner_text("#status").startswith("3. ▲２二角不成")
 
 
 def test_warnings_in_the_browser(open_page: Open, server: Server) -> None:

@@ -6,6 +6,7 @@ from cshogi import KI2, KIF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import yomi
 from tests.looping import looped
 from tests.unit.shogi_boards import CROWDED, placement_of, walk
 from yomi.engine.color import BLACK, WHITE
@@ -197,6 +198,31 @@ def test_beside_a_piece_that_may_not_move_it_is_a_drop() -> None:
         assert parse_japanese("47金打", placement, is_legal=legal.__contains__) == parse_usi("G*4g")
 
 
+PROMOTED = "4k4/9/2P6/9/9/9/3+R5/9/4K2+S1 b NR 1"
+
+
+@pytest.mark.parametrize(
+    ("sfen", "text", "move"),
+    [
+        (STARTPOS, "P-7f", "7g7f"),
+        (STARTPOS, "p-7f", "7g7f"),
+        (STARTPOS, "Ｐ－７ｆ", "7g7f"),
+        (STARTPOS, "７ｇ７ｆ", "7g7f"),
+        (STARTPOS, "G6i-5h", "6i5h"),
+        (PROMOTED, "P-7b+", "7c7b+"),
+        (PROMOTED, "P-7b=", "7c7b"),
+        (PROMOTED, "N*4e", "N*4e"),
+        (PROMOTED, "+R-6a", "6g6a"),
+        (PROMOTED, "R*6a", "R*6a"),
+        (PROMOTED, "+Sx2h", "2i2h"),
+    ],
+)
+def test_moves_in_english(sfen: str, text: str, move: str) -> None:
+    assert format_usi(parse_any(text, parse_sfen(sfen))) == move
+    game = yomi.shogi.Game(sfen)
+    assert game.play(text).moves == [move], "the library has the same reader"
+
+
 @looped(
     ("text", "words"),
     [
@@ -219,6 +245,9 @@ def test_beside_a_piece_that_may_not_move_it_is_a_drop() -> None:
         ("９九香", "no such piece can move there"),
         ("７六歩成", "no such piece can move there"),
         ("７六歩(76)", "no such piece can move there"),
+        ("P-7e", "'P-7e': no such piece can move there"),
+        ("G-5h", "'G-5h' could be ▲５八金右, ▲５八金左"),
+        ("+G-5h", "no such piece can move there"),
     ],
 )
 def test_errors(text: str, words: str) -> None:

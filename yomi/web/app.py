@@ -72,7 +72,7 @@ class NewGame(Body):
 
 
 class Move(Body):
-    move: str = Field(max_length=8, description="GTP vertex or pass; shogi: USI")
+    move: str = Field(max_length=12, description="GTP vertex or pass; shogi: USI, CSA, ７六歩 or P-7f")
 
 
 class Mark(Body):

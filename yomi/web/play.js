@@ -273,6 +273,7 @@ function drawGame(state) {
     overlay.marked = targets(state);
     byId("board").replaceChildren(drawShogi(position, overlay, statusText()));
   }
+  placeChoice();
   byId("played").textContent = names.join("  ");
   const known = [t(state.game), `${t("level")} ${state.level || t("full")}`];
   byId("facts").textContent = [...known, ...(state.rules ? [t(state.rules), `${t("komi")} ${state.komi}`] : [])].join(" · ");
@@ -284,6 +285,24 @@ function drawGame(state) {
   });
   byId("moves").replaceChildren(...rows.map((row) => html("p", {}, row)));
 }
+
+/** Put the choice of promotion over the target square, inside the board. */
+function placeChoice() {
+  const target = choice.length ? document.querySelector(`[data-place="${choice[0].slice(2, 4)}"]`) : null, box = byId("promotion");
+  if (!target) return;
+  const board = byId("table").getBoundingClientRect(), square = target.getBoundingClientRect(), half = box.offsetWidth / 2;
+  const middle = square.x + square.width / 2 - board.x;
+  box.style.left = `${Math.max(half, Math.min(board.width - half, middle))}px`;
+  box.style.top = `${square.y + square.height / 2 - board.y}px`;
+}
+addEventListener("resize", placeChoice);
+byId("promotion").addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  selected = "";
+  choice = [];
+  byId("board").focus();
+  draw();
+});
 
 /** Return the stones that each side has captured. @param {State} state @param {GoPosition | ShogiPosition} first @param {GoPosition} now */
 function capturedText(state, first, now) {
@@ -362,7 +381,7 @@ byId("enter").addEventListener("submit", (event) => {
   const entry = /** @type {HTMLInputElement} */ (/** @type {HTMLFormElement} */ (byId("enter")).elements.namedItem("move"));
   const move = entry.value.trim();
   entry.value = "";
-  if (move) play(game?.game === "shogi" ? move.replace(/^[plnsgbr]\*/, (drop) => drop.toUpperCase()) : move);
+  if (move) play(game?.game === "shogi" ? move.replace(/^[plnsgbr]\*[1-9]/, (drop) => drop.toUpperCase()) : move);
 });
 
 const form = /** @type {HTMLFormElement} */ (byId("new"));
