@@ -622,3 +622,39 @@ function lineNames(position, line) {
   }
   return names;
 }
+
+/** Endings of CSA: the side to move loses or wins, or nobody wins; in words of both languages. @type {Record<string, [string, string, string]>} */
+const ENDINGS = {
+  TORYO: ["loses", "resignation", "投了"], TSUMI: ["loses", "checkmate", "詰み"], TIME_UP: ["loses", "time", "時間切れ"],
+  ILLEGAL_MOVE: ["loses", "an illegal move", "反則"], KACHI: ["wins", "declaration", "入玉宣言"], SENNICHITE: ["", "Draw by repetition", "千日手"],
+  JISHOGI: ["", "Draw by impasse", "持将棋"], HIKIWAKE: ["", "Draw", "引き分け"], MAX_MOVES: ["", "Draw: move limit", "引き分け（手数の上限）"],
+  CHUDAN: ["", "Interrupted", "中断"], MATTA: ["", "Interrupted", "中断"], ERROR: ["", "Interrupted", "中断"], FUZUMI: ["", "No mate", "不詰"],
+  "+ILLEGAL_ACTION": ["W", "a breach of the rules", "反則"], "-ILLEGAL_ACTION": ["B", "a breach of the rules", "反則"],
+};
+/** @type {Record<string, [string, string]>} */
+const GO_ENDINGS = { R: ["resignation", "中押し"], T: ["time", "時間切れ"], F: ["forfeit", "反則"] };
+
+/**
+ * Return the result of a record in words, or its own text if that has another form.
+ * @param {string} result of SGF (`B+3.5`), or an ending of CSA
+ * @param {string} toMove the side to move at the end
+ * @param {(side: string) => string} name of a side
+ */
+function resultText(result, toMove, name) {
+  const isJapanese = language === "ja", ending = ENDINGS[result], [, side, how] = result.match(/^([BW])\+(.*)$/i) ?? [];
+  if (ending) {
+    const [who, english, japanese] = ending, other = toMove === "B" ? "W" : "B", winner = { wins: toMove, loses: other }[who] ?? who;
+    if (!winner) return isJapanese ? japanese : english;
+    return isJapanese ? `${name(winner)}の勝ち（${japanese}）` : `${name(winner)} wins by ${english}`;
+  }
+  if (/^(0|draw|jigo)$/i.test(result)) return isJapanese ? "持碁" : "Draw";
+  if (!side) return result;
+  const winner = name(side.toUpperCase()), points = Number(how), words = GO_ENDINGS[how.charAt(0).toUpperCase()];
+  if (how && points > 0) {
+    const half = points % 1 === 0.5, whole = Math.floor(points);
+    const japanese = half ? `${whole ? `${whole}目` : ""}半${whole ? "" : "目"}` : `${points}目`;
+    return isJapanese ? `${winner}の${japanese}勝ち` : `${winner} wins by ${points} points`;
+  }
+  if (!words) return isJapanese ? `${winner}の勝ち` : `${winner} wins`;
+  return isJapanese ? `${winner}の${words[1]}勝ち` : `${winner} wins by ${words[0]}`;
+}

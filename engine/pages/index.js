@@ -11,7 +11,7 @@
  * @property {string} date
  * @property {{B: string, W: string}} names
  * @property {string} result
- * @property {number} moves
+ * @property {"B" | "W"} toMove after the last move
  * @property {boolean} hasPoints whether mean losses are points, not shares of winrate
  * @property {{B: Result, W: Result}} results
  */
@@ -30,13 +30,15 @@ const TEXTS = {
 
 /** An entry may have a name and an address only. @type {Entry[]} */
 const entries = JSON.parse(byId("data").textContent ?? "").map((/** @type {Partial<Entry>} */ entry) => ({
-  game: "go", date: "", names: { B: "", W: "" }, result: "", moves: "", results: { B: [0, null, null, null], W: [0, null, null, null] }, ...entry,
+  game: "go", date: "", names: { B: "", W: "" }, result: "", toMove: "B", results: { B: [0, null, null, null], W: [0, null, null, null] }, ...entry,
 }));
+/** @param {Entry} entry */
+const countMoves = ({ results }) => results.B[0] + results.W[0];
 /** How a column is sorted first: 1 from small to large. @type {Record<string, [number, (entry: Entry) => string | number | null]>} */
 const ORDERS = {
   given: [1, (entry) => entries.indexOf(entry)], game: [1, ({ name }) => name], date: [-1, ({ date }) => date],
   B: [1, ({ names }) => names.B], accuracyB: [-1, ({ results }) => results.B[1]], W: [1, ({ names }) => names.W],
-  accuracyW: [-1, ({ results }) => results.W[1]], result: [1, ({ result }) => result], moves: [-1, ({ moves }) => moves],
+  accuracyW: [-1, ({ results }) => results.W[1]], result: [1, ({ result }) => result], moves: [-1, countMoves],
 };
 const order = { key: "given", sign: 1 };
 
@@ -87,7 +89,7 @@ function drawAll() {
   const rows = entries.slice().sort(compare).map((entry) => {
     const cells = {
       game: [html("a", { href: entry.address }, entry.name)], date: [entry.date], B: [entry.names.B], accuracyB: resultOf(entry, "B"),
-      W: [entry.names.W], accuracyW: resultOf(entry, "W"), result: [entry.result], moves: [String(entry.moves)],
+      W: [entry.names.W], accuracyW: resultOf(entry, "W"), result: [resultText(entry.result, entry.toMove, (side) => t(entry.game + side))], moves: [String(countMoves(entry) || "")],
     };
     return html("tr", {}, ...Object.entries(cells).map(([key, texts]) =>
       html("td", { class: `cell-${key}`, "data-title": key.startsWith("accuracy") ? t("accuracy") : title(key) }, ...texts)));

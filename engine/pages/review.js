@@ -60,7 +60,7 @@ const TEXTS = {
     blunder: "blunder", mistake: "mistake", inaccuracy: "inaccuracy", best: "best move", start: "Start of the game",
     toMove: "to move", variation: "Variation", accuracy: "Accuracy", agreement: "As the engine",
     meanLoss: "Mean loss", opening: "Opening", middle: "Middle game", endgame: "Endgame",
-    result: "Result", next: "Played next", missed: "missed a mate in {} plies",
+    next: "Played next", missed: "missed a mate in {} plies",
     keys: "Keys: ← → step, Home End, ↑ ↓ previous and next mistake, Enter plays the better line, Escape returns, F turns the board.",
   },
   ja: {
@@ -75,7 +75,7 @@ const TEXTS = {
     blunder: "悪手", mistake: "疑問手", inaccuracy: "緩手", best: "最善手", start: "対局開始",
     toMove: "の手番", variation: "変化", accuracy: "精度", agreement: "一致率",
     meanLoss: "平均損失", opening: "序盤", middle: "中盤", endgame: "終盤",
-    result: "結果", next: "次の一手", missed: "{}手詰めを逃す",
+    next: "次の一手", missed: "{}手詰めを逃す",
     keys: "キー: ← → 一手ずつ、Home End、↑ ↓ 前後の悪手、Enter 最善手順、Escape 本譜、F 盤の反転。",
   },
 };
@@ -310,7 +310,7 @@ function statusText() {
     if (next?.kind) parts.push(`${t("next")}: ${moveName(positions[state.turn], next.move)}, ${verdict(next)}`);
     else if (next) parts.push(`${sideName(turn.side)}${language === "ja" ? "" : " "}${t("toMove")}`);
   }
-  if (state.turn === review.moves.length && review.result) parts.push(`${t("result")}: ${review.result}`);
+  if (state.turn === review.moves.length && review.result) parts.push(resultText(review.result, turn?.side ?? "B", (side) => sideName(side === "W" ? "W" : "B")));
   return parts.join(" · ");
 }
 

@@ -137,7 +137,7 @@ def index_entry(review: Review) -> dict[str, Any]:
         "date": review.date,
         "names": {letter: review.names.get(color, "") for color, letter in LETTERS.items()},
         "result": review.result,
-        "moves": len(review.moves),
+        "toMove": LETTERS[review.opinions[-1].color],
         "hasPoints": review.has_points,
         "results": {letter: _summary(review, color, None) for color, letter in LETTERS.items()},
     }

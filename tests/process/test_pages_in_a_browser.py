@@ -558,6 +558,41 @@ def test_the_look_of_a_review(open_page: Open, tmp_path: Path, make: Any, locale
     assert_fits(page, "phone")
 
 
+@pytest.mark.parametrize(
+    ("game", "result", "english", "japanese"),
+    [
+        ("go", "B+R", "Black wins by resignation", "黒の中押し勝ち"),
+        ("go", "W+Time", "White wins by time", "白の時間切れ勝ち"),
+        ("go", "W+3.5", "White wins by 3.5 points", "白の3目半勝ち"),
+        ("go", "B+0.5", "Black wins by 0.5 points", "黒の半目勝ち"),
+        ("go", "B+12", "Black wins by 12 points", "黒の12目勝ち"),
+        ("go", "B+", "Black wins", "黒の勝ち"),
+        ("go", "0", "Draw", "持碁"),
+        ("go", "黒中押し勝ち", "黒中押し勝ち", "黒中押し勝ち"),
+        ("shogi", "TORYO", "Gote wins by resignation", "後手の勝ち（投了）"),
+        ("shogi", "KACHI", "Sente wins by declaration", "先手の勝ち（入玉宣言）"),
+        ("shogi", "SENNICHITE", "Draw by repetition", "千日手"),
+        ("shogi", "+ILLEGAL_ACTION", "Gote wins by a breach of the rules", "後手の勝ち（反則）"),
+        ("shogi", "", "", ""),
+    ],
+)
+def test_results_are_words(browser: Any, index: str, game: str, result: str, english: str, japanese: str) -> None:
+    page = browser.new_page()
+    page.goto(index)
+    for language, words in (("en", english), ("ja", japanese)):
+        text = page.evaluate(
+            "([own, game, result]) => { language = own; return resultText(result, 'B', (side) => t(game + side)); }",
+            [language, game, result],
+        )
+        assert text == words
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_page_of(index_page([]), tmp_path_factory.mktemp("index")).as_uri()
+
+
 def test_a_key_is_answered_at_once(open_page: Open, tmp_path: Path) -> None:
     page = open_page(write_page_of(go_page()[0], tmp_path).as_uri(), viewport=SCREENS["desktop"])
     times = page.evaluate(
@@ -579,7 +614,15 @@ def test_the_index_of_reviews(open_page: Open, tmp_path: Path, locale: str, scre
     def entry(name: str, date: str, accuracy: float | None, loss: float | None) -> tuple[str, str, dict[str, Any]]:
         results = {"B": [9, accuracy, 0.5, loss, 0, 0, 0], "W": [0, None, None, None, 0, 0, 0]}
         names = {"B": "Kuro" * 9, "W": "Shiro"}
-        found = {"game": "go", "date": date, "names": names, "result": "B+R", "moves": 9, "hasPoints": True}
+        found = {
+            "game": "go",
+            "date": date,
+            "names": names,
+            "result": "B+R",
+            "toMove": "W",
+            "moves": 9,
+            "hasPoints": True,
+        }
         return name, f"{name}.html", {**found, "results": results}
 
     entries = [
