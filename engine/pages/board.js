@@ -609,7 +609,7 @@ function offerTurning(draw) {
   document.addEventListener("keydown", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
     if (event.key.toLowerCase() !== "f" || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (!target.closest("select, input:not([type=checkbox], [type=range])")) turn();
+    if (!target.closest("select, textarea, input:not([type=checkbox], [type=range])")) turn();
   });
 }
 

@@ -1201,6 +1201,89 @@ def test_a_choice_of_promotion_is_over_its_square(open_page: Open, server: Serve
     assert visit.page.inner_text("#status").startswith("3. ▲２二角不成")
 
 
+def assert_accessible(page: Any) -> None:
+    """Fail for each element with too little contrast, without a name, or out of the keyboard's reach."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python")
+    found = axe.Axe().run(page).response["violations"]
+    faults = [(each["id"], [node["target"] for node in each["nodes"]]) for each in found]
+    # axe does not see the focus: everything that can be clicked is reached by the key Tab, and the focus is visible
+    reached = {each for each in (press_tab(page) for _ in range(60)) if each}
+    wanted = page.evaluate(
+        """[...document.querySelectorAll('button, select, input, textarea, a[href], #board')]
+            .filter((each) => each.offsetParent && !each.disabled && each.tabIndex >= 0).map((each) => each.outerHTML.slice(0, 80))"""
+    )
+    assert (faults, [each for each in wanted if each not in reached]) == ([], [])
+
+
+def press_tab(page: Any) -> str:
+    """Move the focus by a key, and return the element if its focus is visible."""
+    page.keyboard.press("Tab")
+    return str(
+        page.evaluate(
+            """getComputedStyle(document.activeElement).outlineStyle === 'none' ? ''
+                : document.activeElement.outerHTML.slice(0, 80)"""
+        )
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_and_keyboard(open_page: Open, server: Server, tmp_path: Path, scheme: str) -> None:
+    page = open_page(server.address, color_scheme=scheme)
+    until(page, "game && !waiting")
+    page.evaluate(PASTE, "(;GM[1]SZ[5];B[cc];W[bb];B[])")
+    until(page, "game.moves.length === 3 && !waiting")
+    page.evaluate(
+        "(hint = {ply: 3, visits: 9, unit: 'visits', winrate: 0.6, score: 1, ownership: null, candidates: [['A1', 9, 0.5, 0.4, -1, ['A1']]]}, draw())"
+    )
+    assert_accessible(page)
+    page.click("#actions [data-do=pass]")
+    until(page, "game.counting && game.counting.dead && !waiting")
+    assert_accessible(page)
+    page.click("[data-do=agree]")
+    until(page, "game.ending && !waiting")
+    page.click("[data-do=review]")
+    until(page, "game.review && game.review.isFinished")
+    assert_accessible(page)
+    page.evaluate(PASTE, "position startpos moves 7g7f 3c3d")
+    until(page, "game.game === 'shogi' && !waiting")
+    page.evaluate("(warning = {move: '2g2f', loss: 0.1, points: null}, clickSquare('8h'), clickSquare('2b'), null)")
+    assert page.is_visible("#promotion")
+    assert page.is_visible("#warning")
+    assert_accessible(page)
+
+
+DROP = """([text]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([Uint8Array.from(text)], 'a.kif'));
+    document.body.dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}));
+}"""
+PASTE = """(text) => {
+    const data = new DataTransfer();
+    data.setData('text', text);
+    document.body.dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true}));
+}"""
+
+
+def test_records_are_dropped_and_pasted(open_page: Open, server: Server) -> None:
+    visit = Visit(open_page, server)
+    kif = "手合割：平手\n手数----指手---------消費時間--\n1 ７六歩(77)\n".encode("shift_jis")
+    visit.page.evaluate(DROP, [list(kif)])
+    visit.until("game.game === 'shogi' && !waiting")
+    assert visit.page.evaluate("[game.moves, game.human]") == [["7g7f"], "both"]
+    visit.page.evaluate(PASTE, "(;GM[1]SZ[13];B[dd])")
+    visit.until("game.game === 'go' && game.width === 13 && !waiting")
+    assert visit.page.evaluate("[game.moves, game.human]") == [["D10"], "both"]
+    visit.page.evaluate(PASTE, "Hello")
+    visit.until("message !== '' && !waiting")
+    assert visit.page.inner_text("#status").startswith("Not possible: ")
+    assert visit.page.evaluate("game.width") == 13, "the game before is still there"
+    visit.page.fill("[name=pasted]", "position startpos moves 2g2f")
+    visit.page.click("#new button")
+    visit.until("game.game === 'shogi' && !waiting")
+    assert visit.page.evaluate("game.moves.slice(0, 1)") == ["2g2f"]
+    assert visit.page.input_value("[name=pasted]") == ""
+
+
 def test_warnings_in_the_browser(open_page: Open, server: Server) -> None:
     visit = Visit(open_page, server)
     visit.begin("(;GM[1]SZ[5]KM[0.5]AB[cc]AW[cd];W[dc];B[cb])", human="both")

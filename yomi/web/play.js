@@ -416,36 +416,78 @@ function showForm() {
     document.querySelector(`[name=human] option[value=${side === "B" ? "black" : "white"}]`)?.setAttribute("data-label", sides + side);
   drawLabels();
 }
-form.addEventListener("submit", (event) => {
+form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const values = new FormData(form), file = /** @type {File} */ (values.get("record")), isShogi = values.get("game") === "shogi";
-  const number = (/** @type {string} */ name) => Number(values.get(name));
+  const values = new FormData(form), file = /** @type {File} */ (values.get("record"));
+  const record = file.size ? await textOf(file) : String(values.get("pasted")).trim();
+  begin(values, record);
+  for (const name of ["record", "pasted"]) // the next game begins without it
+    /** @type {HTMLInputElement} */ (form.elements.namedItem(name)).value = "";
+});
+
+/** Begin a game, or continue a record. @param {FormData} values of the form @param {string} record */
+function begin(values, record) {
+  const name = kindOf(record) || String(values.get("game")), isShogi = name === "shogi";
+  const number = (/** @type {string} */ key) => Number(values.get(key));
   cursor = "";
   setTurned(false);
-  follow(async () => {
-    const name = String(values.get("game")), isAuto = values.get("level") === "auto", [kept, run] = follower(name);
+  return follow(async () => {
+    const isAuto = values.get("level") === "auto", [kept, run] = follower(name);
     const answer = await ask("", {
-      game: values.get("game"), size: number("size"), handicap: isShogi ? 0 : number("handicap"),
+      game: name, size: number("size"), handicap: isShogi || record ? 0 : number("handicap"),
       rules: values.get("rules"), komi: values.get("komi") ? number("komi") : null, gives: isShogi ? values.get("gives") : "",
       human: values.get("human"), level: isAuto ? kept : number("level"), seconds: number("seconds"),
       clock: number("main") || number("byoyomi") || number("increment")
         ? { main: 60 * number("main"), byoyomi: number("byoyomi"), periods: number("periods"), increment: number("increment") } : null,
-      record: file.size ? await textOf(file, isShogi) : null,
+      record: record || null,
     });
     if (isAuto) setFollower(name, kept, run, (await answer.clone().json()).id);
-    /** @type {HTMLInputElement} */ (form.elements.namedItem("record")).value = ""; // the next game begins without it
     return answer;
   });
+}
+
+// -- records that are dropped or pasted anywhere: both sides are the visitor's -----------------------------------------
+
+/** Return the game of a record, or an empty text if its form does not show it. @param {string} text */
+function kindOf(text) {
+  if (/^\s*(\(\s*;|\\HS|\[Header\])/.test(text)) return "go";
+  return /^\s*(position |startpos|sfen |V[23]|PI|P1|N[+-]|')|手合割|手数|先手|後手|▲|△/.test(text) ? "shogi" : "";
+}
+
+/** @param {string} text */
+function openRecord(text) {
+  const values = new FormData(form), name = kindOf(text);
+  values.set("human", "both");
+  if (name) {
+    /** @type {HTMLSelectElement} */ (form.elements.namedItem("game")).value = name;
+    showForm();
+  }
+  begin(values, text);
+}
+addEventListener("dragover", (event) => event.preventDefault());
+addEventListener("drop", async (event) => {
+  event.preventDefault();
+  const [file] = event.dataTransfer?.files ?? [], text = file ? await textOf(file) : event.dataTransfer?.getData("text") ?? "";
+  if (text.trim()) openRecord(text);
+});
+addEventListener("paste", (event) => {
+  const text = event.clipboardData?.getData("text") ?? "";
+  if (!text.trim() || /** @type {HTMLElement} */ (event.target).closest?.("input, textarea")) return;
+  event.preventDefault();
+  openRecord(text);
 });
 
-/** Return the text of a record. Many files of shogi are Shift JIS. @param {File} file @param {boolean} isShogi */
-async function textOf(file, isShogi) {
+/** Return the text of a file. Many records of shogi are Shift JIS. @param {File} file */
+async function textOf(file) {
   const bytes = await file.arrayBuffer();
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return new TextDecoder(isShogi ? "shift_jis" : "utf-8").decode(bytes);
-  }
+  for (const encoding of ["utf-8", "shift_jis"])
+    try {
+      const text = new TextDecoder(encoding, { fatal: true }).decode(bytes);
+      if (encoding === "utf-8" || kindOf(text) === "shogi") return text;
+    } catch {
+      // the next encoding
+    }
+  return new TextDecoder().decode(bytes);
 }
 
 showForm();
