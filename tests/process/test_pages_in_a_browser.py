@@ -1210,7 +1210,8 @@ def assert_accessible(page: Any) -> None:
     reached = {each for each in (press_tab(page) for _ in range(60)) if each}
     wanted = page.evaluate(
         """[...document.querySelectorAll('button, select, input, textarea, a[href], #board')]
-            .filter((each) => each.offsetParent && !each.disabled && each.tabIndex >= 0).map((each) => each.outerHTML.slice(0, 80))"""
+            .filter((each) => each.offsetParent && !each.disabled && each.tabIndex >= 0)
+            .map((each) => each.outerHTML.slice(0, 80))"""
     )
     assert (faults, [each for each in wanted if each not in reached]) == ([], [])
 
@@ -1233,7 +1234,8 @@ def test_contrast_and_keyboard(open_page: Open, server: Server, tmp_path: Path, 
     page.evaluate(PASTE, "(;GM[1]SZ[5];B[cc];W[bb];B[])")
     until(page, "game.moves.length === 3 && !waiting")
     page.evaluate(
-        "(hint = {ply: 3, visits: 9, unit: 'visits', winrate: 0.6, score: 1, ownership: null, candidates: [['A1', 9, 0.5, 0.4, -1, ['A1']]]}, draw())"
+        """(hint = {ply: 3, visits: 9, unit: 'visits', winrate: 0.6, score: 1, ownership: null,
+            candidates: [['A1', 9, 0.5, 0.4, -1, ['A1']]]}, draw())"""
     )
     assert_accessible(page)
     page.click("#actions [data-do=pass]")
