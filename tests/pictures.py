@@ -52,6 +52,48 @@ def take_review(page: Any) -> None:
         page.evaluate(f"goTo({TURN})")
         page.evaluate("document.querySelector('[name=ownership]').click(); scrollTo(0, 0)")
         keep(page, "review.png")
+        page.evaluate("document.querySelector('[name=ownership]').click()")
+        animate(page, "review.webp")
+
+
+def animate(page: Any, name: str) -> None:
+    """Write a moving picture of a review: moves, the line of a candidate, a refutation, and a problem."""
+    from PIL import Image
+
+    frames: list[tuple[Any, int]] = []
+
+    def take(milliseconds: int) -> None:
+        frames.append((Image.open(io.BytesIO(page.screenshot())).convert("RGB"), milliseconds))
+
+    def play(name: str) -> None:
+        page.click(f"[{name}]")
+        take(900)
+        for _ in range(page.evaluate("state.line.length - 1")):
+            page.keyboard.press("ArrowRight")
+            take(700)
+        page.keyboard.press("Escape")
+
+    page.emulate_media(reduced_motion="reduce")  # lines play when this function says so
+    for turn in range(TURN + 1):
+        page.evaluate(f"goTo({turn})")
+        take(700)
+    page.hover("#board [data-move]")
+    take(2500)
+    page.mouse.move(0, 0)
+    page.keyboard.press("ArrowDown")
+    take(1500)
+    play("data-go=punish")
+    play("data-go=better")
+    page.click("[data-go=quiz]")
+    take(2000)
+    page.evaluate("answer(review.moves[quiz.numbers[0]].move)")
+    take(2500)
+    play("data-quiz=refute")
+    play("data-quiz=better")
+    pictures, times = zip(*frames, strict=True)
+    path = FOLDER / name
+    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=times, loop=0, quality=70, method=6)
+    print(f"{path}: {path.stat().st_size / 1024:.0f} KiB, {sum(times) / 1000:.0f} s")
 
 
 def take_board(page: Any) -> None:

@@ -67,7 +67,7 @@ function answer(move) {
   quiz.choice = [];
   draw();
   if (move && !isRight(number, move) && !matchMedia("(prefers-reduced-motion: reduce)").matches)
-    playLines(number, [["refutation", refutation(number, move)], ["better", bestLine(number)]]);
+    playLines(number, [["refutation", refutation(number, move)], ["betterLine", bestLine(number)]]);
 }
 
 /** Return the loss of a move that the search considered, or null. @param {number} number @param {string} move */
@@ -189,7 +189,7 @@ const QUIZ_ACTIONS = {
     if (quiz) showLine(quiz.numbers[quiz.place], wrongLine(), 1, "refutation");
   },
   better: () => {
-    if (quiz) showLine(quiz.numbers[quiz.place], bestLine(quiz.numbers[quiz.place]), 1, "better");
+    if (quiz) showLine(quiz.numbers[quiz.place], bestLine(quiz.numbers[quiz.place]), 1, "betterLine");
   },
   leave: () => {
     quiz = null;
@@ -214,7 +214,8 @@ function takesKey(action) {
 function drawQuiz() {
   const isOn = quiz !== null, asking = isAsking();
   byId("quiz").hidden = !isOn;
-  for (const id of ["steps", "mistake-steps", "overlays"]) byId(id).hidden = isOn && !(id === "mistake-steps" && state.step > 0);
+  for (const id of ["steps", "mistake-steps", "overlays"]) byId(id).hidden = isOn;
+  byId("line-steps").hidden = !state.step;
   for (const section of document.querySelectorAll(".side section"))
     /** @type {HTMLElement} */ (section).hidden = isOn && (asking || section.getAttribute("aria-labelledby") !== "candidates-title");
   byId("promotion").hidden = !quiz?.choice.length;

@@ -51,10 +51,10 @@ const TEXTS = {
   en: {
     against: "against",
     first: "First position", back: "Back", forward: "Forward", last: "Last position", slider: "Move",
-    previousMistake: "◀ Mistake", nextMistake: "Mistake ▶", playBetter: "▶ Better line", backToGame: "↩ Game",
+    previousMistake: "◀ Mistake", nextMistake: "Mistake ▶", playBetter: "▶ Better line", backToGame: "↩ Game", backToProblem: "↩ Problem",
     policy: "Policy", graph: "Winrate and score", mistakes: "Mistakes", player: "Player", both: "both", order: "Order",
     bySize: "worst first", byMove: "as played", lost: "Lost", lostWinrate: "Winrate lost", lostScore: "Score lost", lostPoints: "Points lost", all: "Show all {}", histogram: "Moves by loss", punish: "▶ Refutation",
-    refutation: "Refutation", view: "Values for {}", more: "{} and more", below: "below {}", legend: "Click the graph to go to a move.",
+    refutation: "Refutation", betterLine: "Better line", view: "Values for {}", more: "{} and more", below: "below {}", legend: "Click the graph to go to a move.",
     summary: "Summary", move: "Move", candidate: "Move", played: "Played", loss: "Loss", better: "Better", visits: "Visits", nodes: "Nodes", prior: "Prior",
     winrate: "Winrate", score: "Score", line: "Line", points: "points", centipawns: "centipawns", none: "No mistakes.",
     blunder: "blunder", mistake: "mistake", inaccuracy: "inaccuracy", best: "best move", start: "Start of the game",
@@ -66,10 +66,10 @@ const TEXTS = {
   ja: {
     against: "対",
     first: "初期局面", back: "一手戻る", forward: "一手進む", last: "最終局面", slider: "手数",
-    previousMistake: "◀ 前の悪手", nextMistake: "次の悪手 ▶", playBetter: "▶ 最善手順", backToGame: "↩ 本譜",
+    previousMistake: "◀ 前の悪手", nextMistake: "次の悪手 ▶", playBetter: "▶ 最善手順", backToGame: "↩ 本譜", backToProblem: "↩ 問題図",
     policy: "指し手の確率", graph: "勝率と形勢", mistakes: "悪手一覧", player: "対局者", both: "両者", order: "並べ方",
     bySize: "損失順", byMove: "手順", lost: "損失", lostWinrate: "勝率の損失", lostScore: "評価値の損失", lostPoints: "目数の損失", all: "{}手すべてを表示", histogram: "損失の分布", punish: "▶ とがめる手順",
-    refutation: "とがめる手順", view: "{}から見た値", more: "{}以上", below: "{}未満", legend: "グラフを押すとその局面に移ります。",
+    refutation: "とがめる手順", betterLine: "最善手順", view: "{}から見た値", more: "{}以上", below: "{}未満", legend: "グラフを押すとその局面に移ります。",
     summary: "まとめ", move: "手数", candidate: "候補手", played: "実戦", loss: "損失", better: "最善", visits: "探索数", nodes: "ノード数", prior: "確率",
     winrate: "勝率", score: "形勢", line: "読み筋", points: "目", centipawns: "", none: "悪手はありません。",
     blunder: "悪手", mistake: "疑問手", inaccuracy: "緩手", best: "最善手", start: "対局開始",
@@ -222,7 +222,7 @@ const ACTIONS = {
   last: () => goTo(review.moves.length),
   "mistake-before": () => goTo(shownMistakes().filter((number) => number < state.turn).pop() ?? state.turn),
   "mistake-after": () => goTo(shownMistakes().find((number) => number > state.turn) ?? state.turn),
-  better: () => showLine(currentMistake(), bestLine(currentMistake())),
+  better: () => showLine(currentMistake(), bestLine(currentMistake()), 1, "betterLine"),
   punish: () => showLine(currentMistake(), refutation(currentMistake(), review.moves[currentMistake()]?.move ?? ""), 1, "refutation"),
   return: () => goTo(state.turn),
   quiz: () => startQuiz(state.sides),
@@ -327,7 +327,7 @@ function draw() {
   /** @type {HTMLInputElement} */ (byId("slider")).value = String(state.turn);
   byId("slider").setAttribute("aria-valuetext", status);
   for (const [action, isHidden] of /** @type {[string, boolean][]} */ ([["return", !state.step], ["quiz", state.step > 0]]))
-    /** @type {HTMLElement} */ (document.querySelector(`[data-go=${action}]`)).hidden = isHidden;
+    for (const each of document.querySelectorAll(`[data-go=${action}]`)) /** @type {HTMLElement} */ (each).hidden = isHidden;
   drawCandidates();
   drawCursor();
   drawQuiz();

@@ -478,12 +478,17 @@ def test_a_wrong_answer_is_refuted_on_the_board(open_page: Open, tmp_path: Path,
             seen.append(shown)
     assert seen == [
         (name, line, step + 1)
-        for name, line in zip(["refutation", "better"], wanted, strict=True)
+        for name, line in zip(["refutation", "betterLine"], wanted, strict=True)
         for step in range(len(line))
     ]
     page.keyboard.press("Escape")
     page.click("[data-quiz=refute]")
     assert page.evaluate("[state.name, state.step]") == ["refutation", 1]
+    page.click("#line-steps [data-go=after]")
+    assert page.evaluate("state.step") == 2
+    page.click("#line-steps [data-go=return]")
+    assert page.evaluate("[state.step, state.turn]") == [0, number]
+    assert not page.is_visible("#line-steps")
     page.emulate_media(reduced_motion="reduce")
     page.click("[data-quiz=following]")
     page.evaluate("answer(review.moves[quiz.numbers[1]].move)")
@@ -620,7 +625,6 @@ def test_the_index_of_reviews(open_page: Open, tmp_path: Path, locale: str, scre
             "names": names,
             "result": "B+R",
             "toMove": "W",
-            "moves": 9,
             "hasPoints": True,
         }
         return name, f"{name}.html", {**found, "results": results}
@@ -650,6 +654,8 @@ def test_the_index_of_reviews(open_page: Open, tmp_path: Path, locale: str, scre
     loss = "mean loss 1.25 points" if locale == "en-US" else "平均損失 1.25目"
     assert loss in page.inner_text("tbody")
     assert "75%" in page.inner_text("tbody")
+    moves = page.evaluate("[...document.querySelectorAll('.cell-moves')].map((cell) => cell.textContent)")
+    assert sorted(moves) == ["", "9", "9", "9"]
     assert foreign_words(page, locale) == ["KuroKuroKuroKuroKuroKuroKuroKuroKuro"] * 3 * (locale == "ja-JP")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
