@@ -16,6 +16,7 @@ from yomi.engine.evaluators.backends import Backend, GpuBackend, NativeBackend, 
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError, UnsupportedError
 from yomi.engine.evaluators.devices import CPU, NATIVE_PRECISIONS, Device, check_backend, expect_packages
 from yomi.errors import one_line
+from yomi.language import tr
 from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.forward.builder import Program, ProgramBuilder
 from yomi.native.forward.entry import SQUASHES, decode, decode_rows
@@ -263,7 +264,12 @@ class FileEvaluator(Evaluator):
     @property
     def description(self) -> str:
         """Name of the network, device, backend and precision."""
-        return f"{self.info.name} on {self.device} ({self.backend}, {self.precision})"
+        kind, _, width = self.backend.partition(", vectors of ")
+        native, sparse, nnue = tr("native kernels"), tr("sparse kernels"), tr("NNUE kernels")
+        kind = {"native kernels": native, "sparse kernels": sparse, "NNUE kernels": nnue}.get(kind, kind)
+        backend = tr("{kernels}, vectors of {n}", kernels=kind, n=width) if width else self.backend
+        values = {"network": self.info.name, "device": self.device, "precision": self.precision}
+        return tr("{network} on {device} ({backend}, {precision})", backend=backend, **values)
 
     @property
     def spec(self) -> GameSpec:
@@ -371,7 +377,7 @@ class WithValues(OnNetwork):
 
     @property
     def description(self) -> str:
-        return f"{self.network.description}, values of {self.values.description}"
+        return tr("{network}, values of {other}", network=self.network.description, other=self.values.description)
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         self.network.evaluate(batch, rows)
@@ -396,7 +402,8 @@ class WithHuman(OnNetwork):
 
     @property
     def description(self) -> str:
-        return f"{self.network.description}, moves of people by {self.human.description}"
+        people = self.human.description
+        return tr("{network}, moves of people by {people}", network=self.network.description, people=people)
 
     def close(self) -> None:
         self.human.close()

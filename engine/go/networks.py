@@ -25,6 +25,7 @@ from yomi.engine.evaluators.network import (
     graph_program,
 )
 from yomi.engine.evaluators.program_cache import keep_program, load_program
+from yomi.language import tr
 from yomi.native.bound_kernels import Calls
 from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, Program, ProgramBuilder
 from yomi.native.go import outputs as decoders
@@ -322,7 +323,7 @@ class RolloutEvaluator(Evaluator):
 
     @property
     def description(self) -> str:
-        return f"patterned rollouts ({self.rollouts} a leaf)"
+        return tr("patterned rollouts ({n} a leaf)", n=self.rollouts)
 
     def bind(self, batch: Batch) -> Calls:
         """Return the calls that evaluate this batch in the calling thread."""
@@ -344,7 +345,7 @@ class MixedEvaluator(OnNetwork):
 
     @property
     def description(self) -> str:
-        return f"{self.network.description}, {self.weight:.0%} rollouts"
+        return tr("{network}, {share} rollouts", network=self.network.description, share=f"{self.weight:.0%}")
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         self.network.evaluate(batch, rows)

@@ -37,7 +37,7 @@ from yomi.engine.players.time_management import (
 from yomi.engine.search.base import SEARCH_HANG, PositionSearch
 from yomi.engine.search.search import Search
 from yomi.engine.search.types import Limits, RootMoves, SearchReport
-from yomi.language import tr
+from yomi.language import ENGLISH, tr, within
 from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -75,6 +75,11 @@ class Player(abc.ABC, Generic[G]):
 
     @property
     def description(self) -> str:
+        """The evaluator and the search in English, for records and programs."""
+        with within(ENGLISH):
+            return self._describe()
+
+    def _describe(self) -> str:
         return self._search.queue.evaluator.description
 
     @property
@@ -82,9 +87,9 @@ class Player(abc.ABC, Generic[G]):
         """Line for the user: network, device, driver, precision, and how well the results agree with those in fp32."""
         network = network_in(self._search.queue.evaluator)
         if network is None or network.precision == "fp32" or network.is_exact:
-            return self.description
+            return self._describe()
         found = network.agreement or tr("not compared")
-        return tr("{network}; against fp32: {found}", network=self.description, found=found)
+        return tr("{network}; against fp32: {found}", network=self._describe(), found=found)
 
     @property
     def is_on_gpu(self) -> bool:

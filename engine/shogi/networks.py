@@ -15,6 +15,7 @@ from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.kernel_evaluators import KernelFormat, SparseFormat
 from yomi.engine.evaluators.network import Feed, PolicyValueFormat
 from yomi.engine.options import Options
+from yomi.language import tr
 from yomi.native.alphabeta.nnue import make_inputs, network_of
 from yomi.native.forward.emit import WIDTH
 from yomi.native.shogi.effects import EFFECTS_DTYPE
@@ -141,8 +142,11 @@ class Nnue(KernelFormat):
 class MaterialEvaluator(Evaluator):
     """Values and priors by hand-made rules, without a network. Equal positions get equal results."""
 
-    description = "material, exchanges and the safety of the kings"
     inputs = Inputs.POSITIONS
+
+    @property
+    def description(self) -> str:
+        return tr("material, exchanges and the safety of the kings")
 
     def __init__(self, batch_size: int = 1) -> None:
         # A position costs microseconds, so single rows give the best search.

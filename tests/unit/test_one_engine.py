@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from yomi.engine.search.types import Limits
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.usi.session import Session
+from yomi.language import JAPANESE, within
 
 SHOGI = GAMES["shogi"]
 SMALL = {"device": "cpu", "workers": 1, "memory": 2**20, "seed": 1}
@@ -41,6 +43,14 @@ def test_the_line_names_evaluation_search_and_threads(player: ShogiPlayer) -> No
     assert player.setup_line == player.description
     assert player.description.startswith(LINE)
     assert player.description.endswith("int8), alpha-beta search, 1 thread")
+
+
+def test_the_line_is_in_the_language_of_the_session(player: ShogiPlayer) -> None:
+    english = player.description
+    with within(JAPANESE):
+        assert player.description == english, "records and JSON stay English"
+        found = re.sub(r"\d+", "N", player.setup_line)
+    assert found == "suisho-petite.nn (K-P NxN-N-N)（cpu、NNUEカーネル、ベクトル長N、intN）、αβ探索、Nスレッド"
 
 
 def test_reports_say_that_they_count_nodes(player: ShogiPlayer) -> None:

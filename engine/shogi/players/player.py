@@ -36,6 +36,7 @@ from yomi.engine.shogi.players.setup import (
     search_settings,
     spec_for,
 )
+from yomi.language import counted, tr
 from yomi.native.shogi.dfpn import MAX_PLY
 from yomi.native.spec import GameSpec
 from yomi.nets.dlshogi.network import SIDE
@@ -64,11 +65,12 @@ class ShogiPlayer(Player[ShogiGame]):
         self._policy: PositionSearch | None = None  # beside alpha-beta, for the model of people
         super().__init__(options, ShogiGame())
 
-    @property
-    def description(self) -> str:
-        """Name of the evaluation and the search, and number of its threads."""
-        count = self._search.settings.workers
-        return f"{super().description}, {self._search.title}, {count} {'thread' if count == 1 else 'threads'}"
+    def _describe(self) -> str:
+        """Return the name of the evaluation and the search, and the number of its threads."""
+        known = {"tree search": tr("tree search"), "alpha-beta search": tr("alpha-beta search")}
+        search, threads = self._search.title, counted("{n} thread", "{n} threads", self._search.settings.workers)
+        values = {"search": known.get(search, search), "threads": threads}
+        return tr("{evaluation}, {search}, {threads}", evaluation=super()._describe(), **values)
 
     @property
     def policy_search(self) -> PositionSearch:
