@@ -1285,6 +1285,8 @@ def test_records_are_dropped_and_pasted(open_page: Open, server: Server) -> None
     visit.until("message !== '' && !waiting")
     assert visit.page.inner_text("#status").startswith("Not possible: ")
     assert visit.page.evaluate("game.width") == 13, "the game before is still there"
+    kinds = "['https://online-go.com/game/1', 'https://lishogi.org/abcdEFGH'].map(kindOf)"
+    assert visit.page.evaluate(kinds) == ["go", "shogi"]
     visit.page.fill("[name=pasted]", "position startpos moves 2g2f")
     visit.page.click("#new button")
     visit.until("game.game === 'shogi' && !waiting")

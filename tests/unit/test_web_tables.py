@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import re
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 
 import yomi
 from yomi.web import engines as engine_module
-from yomi.web import games, reviews, tables
+from yomi.web import games, links, reviews, tables
 from yomi.web.engines import MAX_ENGINES, Engines
 from yomi.web.games import Clocks
 from yomi.web.reviews import PageReview, Reviews
@@ -189,6 +191,55 @@ def test_pages_follow_a_game(monkeypatch: pytest.MonkeyPatch) -> None:
         assert game.followers == 0
 
     asyncio.run(visit())
+
+
+class Site(BaseHTTPRequestHandler):
+    """A site with records."""
+
+    def do_GET(self) -> None:
+        number = self.path.rpartition("/")[2]
+        self.send_response({"2": 302, "3": 404}.get(number, 200))
+        self.send_header("Location", "/game/1")
+        self.end_headers()
+        with contextlib.suppress(OSError):  # the visitor has left
+            self.wfile.write(b"(;GM[1]SZ[9];B[ee])" if number == "1" else bytes(2000))
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_records_of_other_sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    with HTTPServer(("127.0.0.1", 0), Site) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{site.server_port}"
+        monkeypatch.setattr(links, "SITES", ((f"{address}/(.)", address + "/game/{}"),))
+        monkeypatch.setattr(links, "MAX_BYTES", 1000)
+        assert links.record_at(f" {address}/1\n") == "(;GM[1]SZ[9];B[ee])"
+        for number, fault in (("2", "Found"), ("3", "Not Found"), ("4", "more than 1000 bytes")):
+            with pytest.raises(yomi.Error, match=f"no record at {address}/game/{number} .*{fault}.*: save the game"):
+                links.record_at(f"{address}/{number}")
+        site.shutdown()
+    with pytest.raises(yomi.Error, match="refused"):
+        links.record_at(f"{address}/1")
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("https://online-go.com/game/123", "https://online-go.com/api/v1/games/123/sgf"),
+        ("https://online-go.com/api/v1/games/123/sgf", "https://online-go.com/api/v1/games/123/sgf"),
+        ("https://lishogi.org/abcdEFGH/sente", "https://lishogi.org/game/export/abcdEFGH"),
+        ("https://lishogi.org/game/export/abcdEFGH?clocks=0", "https://lishogi.org/game/export/abcdEFGH"),
+        ("https://lishogi.org/abcdEFGHijkl", "https://lishogi.org/game/export/abcdEFGH"),
+        ("https://online-go.com.evil.org/game/123", None),
+        ("https://online-go.com@evil.org/game/123", None),
+        ("http://127.0.0.1/game/123", None),
+        ("file:///etc/passwd", None),
+        ("(;GM[1]SZ[9]C[https://online-go.com/game/123])", None),
+    ],
+)
+def test_only_some_sites_are_asked(monkeypatch: pytest.MonkeyPatch, text: str, asked: str | None) -> None:
+    monkeypatch.setattr(links, "_download", lambda address: f"record of {address}")
+    assert links.record_at(text) == (text if asked is None else f"record of {asked}")
 
 
 class FakeEngine:

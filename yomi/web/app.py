@@ -25,6 +25,7 @@ from yomi import language
 from yomi.engine.pages.review import fill
 from yomi.web.engines import Engines
 from yomi.web.games import MAX_RECORD
+from yomi.web.links import record_at
 from yomi.web.reviews import Reviews
 from yomi.web.tables import Sides, Table, Tables, new_table
 
@@ -68,7 +69,7 @@ class NewGame(Body):
     level: int = Field(0, ge=0, le=20, description="strength of the engine from 1 to 20 (full); 0: full strength")
     seconds: float = Field(1.0, gt=0, le=MAX_SECONDS, description="time of the engine's moves")
     clock: Clock | None = Field(None, description="of both sides; the engine then divides its time itself")
-    record: str | None = Field(None, max_length=MAX_RECORD, description="SGF, CSA, KIF ...: continue from its end")
+    record: str | None = Field(None, max_length=MAX_RECORD, description="SGF, CSA, KIF ... or a game on OGS or lishogi")
 
 
 class Move(Body):
@@ -128,7 +129,8 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
     @app.post("/api/games", summary="Begin a game, or continue a record")
     def begin(body: NewGame, request: Request) -> dict[str, Any]:
         visitor = request.client.host if request.client else ""
-        table = new_table(**body.model_dump(), visitor=visitor)
+        record = body.record and record_at(body.record)  # this function runs in a thread
+        table = new_table(**body.model_dump() | {"record": record}, visitor=visitor)
         dropped = tables.add(table)
         closed = {"dropped": dropped} if dropped else {}  # ids of older games of this visitor
         return {**table.state(), **closed}
