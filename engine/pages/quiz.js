@@ -89,8 +89,9 @@ const isSmall = ({ loss, scoreLoss }) => loss <= CORRECT && !(review.hasPoints &
 
 /** @param {{loss: number, scoreLoss: number | null}} lost */
 const lossText = ({ loss, scoreLoss }) => {
-  const points = review.hasPoints ? [`${(scoreLoss ?? 0).toFixed(1)} ${t("points")}`] : [];
-  return [...points, percent(loss)].join(", ");
+  const isJapanese = language === "ja", lost = (scoreLoss ?? 0).toFixed(1);
+  const points = review.hasPoints ? [isJapanese ? `${lost}目` : `${lost} points`] : [];
+  return [...points, percent(loss)].join(isJapanese ? "、" : ", ");
 };
 
 /** @param {number} number of a mistake @param {string} move */

@@ -57,7 +57,7 @@ const TEXTS = {
     refutation: "Refutation", betterLine: "Better line", view: "Values for {}", more: "{} and more", below: "below {}", legend: "Click the graph to go to a move.",
     summary: "Summary", move: "Move", candidate: "Move", played: "Played", loss: "Loss", better: "Better", visits: "Visits", nodes: "Nodes", prior: "Prior",
     winrate: "Winrate", score: "Score", line: "Line", points: "points", centipawns: "centipawns", none: "No mistakes.",
-    blunder: "blunder", mistake: "mistake", inaccuracy: "inaccuracy", best: "best move", start: "Start of the game",
+    blunder: "blunder", mistake: "mistake", inaccuracy: "inaccuracy", best: "best move", class: "Class", phase: "Phase", start: "Start of the game",
     toMove: "to move", variation: "Variation", accuracy: "Accuracy", agreement: "As the engine",
     meanLoss: "Mean loss", opening: "Opening", middle: "Middle game", endgame: "Endgame",
     next: "Played next", missed: "missed a mate in {} plies",
@@ -72,7 +72,7 @@ const TEXTS = {
     refutation: "とがめる手順", betterLine: "最善手順", view: "{}から見た値", more: "{}以上", below: "{}未満", legend: "グラフを押すとその局面に移ります。",
     summary: "まとめ", move: "手数", candidate: "候補手", played: "実戦", loss: "損失", better: "最善", visits: "探索数", nodes: "ノード数", prior: "確率",
     winrate: "勝率", score: "形勢", line: "読み筋", points: "目", centipawns: "", none: "悪手はありません。",
-    blunder: "悪手", mistake: "疑問手", inaccuracy: "緩手", best: "最善手", start: "対局開始",
+    blunder: "悪手", mistake: "疑問手", inaccuracy: "緩手", best: "最善手", class: "判定", phase: "段階", start: "対局開始",
     toMove: "の手番", variation: "変化", accuracy: "精度", agreement: "一致率",
     meanLoss: "平均損失", opening: "序盤", middle: "中盤", endgame: "終盤",
     next: "次の一手", missed: "{}手詰めを逃す",
@@ -272,7 +272,7 @@ function shownPosition() {
 
 /** Return how bad a mistake was. @param {Move} move */
 function verdict({ kind, loss, scoreLoss, missed }) {
-  const points = scoreLoss === null ? [] : [`${scoreText(-scoreLoss)} ${t(isGo ? "points" : "centipawns")}`.trim()];
+  const points = scoreLoss === null ? [] : [`${scoreText(-scoreLoss)}${language === "ja" ? "" : " "}${t(isGo ? "points" : "centipawns")}`];
   const mate = missed ? [t("missed").replace("{}", String(missed))] : [];
   return `${t(kind)} (${[...scoresFirst([`−${percent(loss)}`], points), ...mate].join(", ")})`;
 }
@@ -354,8 +354,9 @@ function drawCandidates() {
 
 /** @param {string[]} heads @param {Node[]} rows */
 function table(heads, rows) {
-  const cells = heads.map((head) => html("th", { scope: "col", class: ["candidate", "line", "played", "better", ""].includes(head) ? "text" : "" }, head && t(head)));
-  return html("div", { class: "scroll" }, html("table", {}, html("thead", {}, html("tr", {}, ...cells)), html("tbody", {}, ...rows)));
+  const cells = heads.map((head) => html("th", { scope: "col", class: ["candidate", "line", "played", "better", "class", "phase"].includes(head) ? "text" : "" }, t(head)));
+  const keys = rows.some((row) => row instanceof Element && row.querySelector("button")) ? {} : { tabindex: "0" }; // to scroll by keys
+  return html("div", { class: "scroll", ...keys }, html("table", {}, html("thead", {}, html("tr", {}, ...cells)), html("tbody", {}, ...rows)));
 }
 
 /** @param {number} number of a move */
@@ -381,7 +382,7 @@ function drawMistakes() {
   const all = button(t("all").replace("{}", String(rows.length)), () => byId("mistakes").classList.add("all"));
   all.className = "show-all"; // on a phone, where a long list would hide what follows
   all.hidden = rows.length <= FIRST;
-  const heads = ["move", "played", "", ...scoresFirst(["lostWinrate"], [isGo ? "lostPoints" : "lostScore"]), "better"];
+  const heads = ["move", "played", "class", ...scoresFirst(["lostWinrate"], [isGo ? "lostPoints" : "lostScore"]), "better"];
   byId("mistakes").replaceChildren(table(heads, rows), all);
 }
 
@@ -396,7 +397,7 @@ function drawSummary() {
         html("td", {}, review.hasPoints ? `${loss?.toFixed(2)}` : percent(loss ?? 0, 2)),
         ...kinds.map((count, place) => html("td", { class: count ? SUMMARY[4 + place] : "" }, String(count)))));
     });
-  byId("summary").replaceChildren(table(["", ...SUMMARY], rows));
+  byId("summary").replaceChildren(table(["phase", ...SUMMARY], rows));
 }
 
 /** Return the number of a side's moves in each class of loss. @param {"B" | "W"} side */

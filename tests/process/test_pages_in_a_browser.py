@@ -1207,11 +1207,15 @@ def test_a_choice_of_promotion_is_over_its_square(open_page: Open, server: Serve
     assert visit.page.inner_text("#status").startswith("3. ▲２二角不成")
 
 
-def assert_accessible(page: Any) -> None:
-    """Fail for each element with too little contrast, without a name, or out of the keyboard's reach."""
+def axe_faults(page: Any) -> list[tuple[str, list[str]]]:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python")
     found = axe.Axe().run(page).response["violations"]
-    faults = [(each["id"], [node["target"] for node in each["nodes"]]) for each in found]
+    return [(each["id"], [node["target"] for node in each["nodes"]]) for each in found]
+
+
+def assert_accessible(page: Any) -> None:
+    """Fail for each element with too little contrast, without a name, or out of the keyboard's reach."""
+    faults = axe_faults(page)
     # axe does not see the focus: everything that can be clicked is reached by the key Tab, and the focus is visible
     reached = {each for each in (press_tab(page) for _ in range(60)) if each}
     wanted = page.evaluate(
@@ -1231,6 +1235,18 @@ def press_tab(page: Any) -> str:
                 : document.activeElement.outerHTML.slice(0, 80)"""
         )
     )
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("make", [go_page, shogi_page])
+def test_a_review_is_accessible(open_page: Open, tmp_path: Path, make: Any, screen: str) -> None:
+    page = open_page(write_page_of(varied_page(make)[0], tmp_path).as_uri(), viewport=SCREENS[screen])
+    steps = ["goTo(mistakes[3])", "ACTIONS.punish()", "startQuiz(['B'])", "answer('')", "QUIZ_ACTIONS.refute()"]
+    for step in steps:
+        page.evaluate(f"({step}, null)")
+        assert axe_faults(page) == [], step
+    page.goto(write_page_of(index_page([(name, name, {}) for name in ("one", "two")]), tmp_path).as_uri())
+    assert axe_faults(page) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
