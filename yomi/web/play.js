@@ -450,8 +450,8 @@ function begin(values, record) {
 
 /** Return the game of a record, or an empty text if its form does not show it. @param {string} text */
 function kindOf(text) {
-  if (/^\s*(https:\/\/online-go\.com\/|\(\s*;|\\HS|\[Header\])/.test(text)) return "go";
-  return /^\s*(https:\/\/lishogi\.org\/|position |startpos|sfen |V[23]|PI|P1|N[+-]|')|手合割|手数|先手|後手|▲|△/.test(text) ? "shogi" : "";
+  if (/^\s*(\w+:\/\/online-go\.com\/|\(\s*;|\\HS|\[Header\])/.test(text)) return "go";
+  return /^\s*(\w+:\/\/lishogi\.org\/|position |startpos|sfen |V[23]|PI|P1|N[+-]|')|手合割|手数|先手|後手|▲|△/.test(text) ? "shogi" : "";
 }
 
 /** @param {string} text */
