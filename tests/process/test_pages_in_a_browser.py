@@ -561,6 +561,11 @@ def test_the_look_of_a_review(open_page: Open, tmp_path: Path, make: Any, locale
     page.click(".show-all")
     assert page.evaluate(visible) == page.evaluate("mistakes.length")
     assert_fits(page, "phone")
+    lists = page.evaluate(
+        "['mistakes', 'moves', 'summary'].map((id) => byId(id).querySelector('.scroll'))"
+        ".map((list) => list.scrollWidth - list.clientWidth)"
+    )
+    assert lists == [0, 0, 0], "no list scrolls sideways"
 
 
 @pytest.mark.parametrize(
