@@ -352,12 +352,9 @@ function drawCandidates() {
   byId("moves").replaceChildren(...(rows.length ? [view, table(["candidate", ...scoresFirst(["winrate"], ["score"]), ...(hasPriors ? ["visits", "prior"] : ["nodes"]), "line"], rows)] : []));
 }
 
-/** Where heads break on a phone. */
-const SYLLABLES = /^(Accu(?=racy)|blun(?=der)|inac(?=curacy)|mis(?=take))/;
-
 /** @param {string[]} heads @param {Node[]} rows */
 function table(heads, rows) {
-  const cells = heads.map((head) => html("th", { scope: "col", class: ["candidate", "line", "played", "better", "class", "phase"].includes(head) ? "text" : "" }, t(head).replace(SYLLABLES, "$1\u00ad")));
+  const cells = heads.map((head) => html("th", { scope: "col", class: ["candidate", "line", "played", "better", "class", "phase"].includes(head) ? "text" : "" }, t(head)));
   const keys = rows.some((row) => row instanceof Element && row.querySelector("button")) ? {} : { tabindex: "0" }; // to scroll by keys
   return html("div", { class: "scroll", ...keys }, html("table", {}, html("thead", {}, html("tr", {}, ...cells)), html("tbody", {}, ...rows)));
 }
