@@ -348,7 +348,7 @@ class ShogiPosition {
   /** Return the squares from which pieces of the side to move reach a square. Pins do not count. @param {{kind: string, isPromoted: boolean}} piece @param {number} target */
   reaching({ kind, isPromoted }, target) {
     const forward = this.toMove === BLACK ? -1 : 1, isGold = isPromoted && !"BR".includes(kind);
-    const steps = isGold ? STEPS.G : [...(STEPS[kind] ?? []), ...(isPromoted ? STEPS.K : [])];
+    const steps = isGold ? PIECE_STEPS.G : [...(PIECE_STEPS[kind] ?? []), ...(isPromoted ? PIECE_STEPS.K : [])];
     const slides = isGold ? [] : SLIDES[kind] ?? [], found = [];
     for (let source = 0; source < 81; source++) {
       const piece = this.squares[source];
@@ -390,7 +390,7 @@ class ShogiPosition {
 /** @type {[number, number][]} */
 const STRAIGHT = [[0, 1], [0, -1], [1, 0], [-1, 0]], DIAGONAL = [[1, 1], [-1, 1], [1, -1], [-1, -1]];
 /** @type {Record<string, [number, number][]>} */
-const STEPS = { P: [[0, 1]], N: [[1, 2], [-1, 2]], S: [[0, 1], ...DIAGONAL], G: [...STRAIGHT, [1, 1], [-1, 1]], K: [...STRAIGHT, ...DIAGONAL] };
+const PIECE_STEPS = { P: [[0, 1]], N: [[1, 2], [-1, 2]], S: [[0, 1], ...DIAGONAL], G: [...STRAIGHT, [1, 1], [-1, 1]], K: [...STRAIGHT, ...DIAGONAL] };
 /** @type {Record<string, [number, number][]>} */
 const SLIDES = { L: [[0, 1]], B: DIAGONAL, R: STRAIGHT };
 
