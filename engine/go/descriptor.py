@@ -39,9 +39,8 @@ class Go(Game[Any, Any]):
     # The weights of the policy are near fits to games of people: 15 kyu and below 0.65, 5 to 14 kyu 0.79, around 1 dan
     # 0.94, 9 dan 1.03. The rest, and levels 1 and 2, make the steps even.
     people_levels = (
-        (1, 4, 0.5, 3.0), (2, 4, 0.56, 3.0), (3.6, 4, 0.64, 3.5), (4.6, 4, 0.73, 4.0), (6.4, 4, 0.83, 4.5),
-        (7.9, 4, 0.92, 5.0), (8.6, 8, 0.97, 6.0), (9.8, 8, 1.04, 9.0), (12.4, 12, 1.17, 14.0), (15, 24, 1.3, 24.0),
-        (19, 250, 1.6, 100.0),
+        (1, 4, 0.5, 3.0), (2, 4, 0.54, 3.0), (5, 4, 0.66, 3.6), (6, 4, 0.73, 4.0), (8, 4, 0.88, 4.8), (9, 5, 0.93, 5.2),
+        (10, 8, 0.98, 6.2), (12, 12, 1.17, 14.4), (13, 24, 1.3, 24.0), (19, 300, 1.6, 100.0),
     )  # fmt: skip
     formats = lazy("yomi.engine.go.networks:FORMATS")
     new_game = lazy("yomi.engine.go.game:new_game")
