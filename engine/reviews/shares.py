@@ -196,9 +196,7 @@ def collected(folder: Path) -> Output:
         entries = iter(line["cells"])
         for game in line["games"]:
             files = {suffix: folder / file for suffix, file in game["files"].items()}
-            entry: Any = (
-                next(entries, {}) if ".html" in files else {}
-            )  # a list of texts, if an earlier version wrote it
+            entry: Any = next(entries, {}) if ".html" in files else {}  # an earlier version wrote a list of texts
             output.games.append((game["name"], files, entry if isinstance(entry, dict) else {}))
         output.reviewed += line["reviewed"]
     return output

@@ -65,7 +65,7 @@ def test_a_game_in_the_terminal(tmp_path: Path) -> None:
     assert terminal.result == "White wins by resignation"
     assert "declare the win" in text
     assert "illegal move 2g2e: the piece on 2g does not move there" in text
-    assert "not a move: 'x', expected USI (7g7f), CSA (7776FU) or Japanese" in text
+    assert "not a move: 'x', expected USI (7g7f), CSA (7776FU), ７六歩 or P-7f" in text
     assert "cannot undo: no move has been played" in text
     assert "75.0%" in text
     assert "16 nodes" in text
