@@ -49,7 +49,7 @@ def test_a_game_of_shogi(tmp_path: Path) -> None:
         "先手 1手目> ",
         "手数＝1　後手番　▲７六歩まで",
         "先手の勝率 ",
-        ", alpha-beta search, ",
+        "、αβ探索、",
         "「７７七」は指し手として読めません",
         f"{path} に保存しました",
         "の勝ち\n",
