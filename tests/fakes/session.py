@@ -32,6 +32,7 @@ class ScriptedSession(Session):
         super().__init__(options, lambda: self.fake, self.written.append)
         self.script = ScriptedInbox()
         self.inbox = self.script
+        self._is_needed.set()
         self.start_loading().join()
 
     def now(self) -> float:

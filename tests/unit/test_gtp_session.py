@@ -66,6 +66,24 @@ def test_version_suits_lizzie(version: str, expected: str) -> None:
     assert int(first.split(".")[1]) >= 15
 
 
+def test_the_player_is_loaded_once_for_the_size_of_the_first_boardsize(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("yomi.engine.go.gtp.session.BOARD_PATIENCE", 60.0)
+    options, sizes = Options(), []
+
+    def make() -> FakePlayer:
+        sizes.append((options.size, options.height))
+        return FakePlayer(options)
+
+    session = Session(options, make, lambda text: None)
+    loading = session.start_loading()
+    session.handle(b"name")
+    session.handle(b"rectangular_boardsize 9 7")
+    loading.join()
+    assert (sizes, session.game.board.width, session.game.board.height) == ([(9, 7)], 9, 7)
+    session.handle(b"boardsize 13")
+    assert (options.size, session.game.board.size) == (9, 13)
+
+
 def test_internal_errors_are_answered_and_the_session_goes_on() -> None:
     class Broken(FakePlayer):
         def decide(self, request: Request[GoGame]) -> Decision:

@@ -46,6 +46,7 @@ def boardsize(session: Session, request: Command) -> None:
     sizes = [int(word) for word in words if re.fullmatch("[0-9]{1,3}", word)]
     if len(words) not in (1, 2) or len(sizes) < len(words) or not all(MIN_SIZE <= size <= MAX_SIZE for size in sizes):
         raise GtpError(f"unacceptable size: expected {MIN_SIZE} to {MAX_SIZE}, or columns and rows")
+    session.expect_board(sizes[0], sizes[-1])
     new_game(session, Board(sizes[0], sizes[-1]))
 
 

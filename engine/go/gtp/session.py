@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -47,6 +48,7 @@ log = logging.getLogger("yomi.gtp")
 
 SECONDS = 1.0  # time limit of the search for one answer about the position
 GRACE = 0.5  # seconds that a search may continue after the controller has disconnected
+BOARD_PATIENCE = 0.5  # seconds that loading waits for the first `boardsize`, unless a command needs the player
 HURRY = 0.02  # seconds between interruptions of the remaining commands after that
 
 
@@ -103,6 +105,7 @@ class Session(BaseSession):
         self._request: Request[GoGame] | None = None
         self._id: str | None = None
         self._has_begun = False
+        self._is_needed = threading.Event()  # a command waits for the player
         self._is_pondering = False
         self._interrupted_at = -math.inf
         self._told = ""  # the last line of `_tell_setup`
@@ -116,9 +119,16 @@ class Session(BaseSession):
         COMMANDS.load()  # now, so that no module is imported while a clock runs
         from yomi.engine.go.game import new_game
 
+        self._is_needed.wait(BOARD_PATIENCE)
+        self._is_needed.set()
         player = self._make_player()
         self._game, self._player = new_game(self.options), player
         self._tell_setup()
+
+    def expect_board(self, columns: int, rows: int) -> None:
+        """Load the player for this size, unless loading has begun: packing a network for another size takes seconds."""
+        if not self._is_needed.is_set():
+            self.options.size, self.options.height = columns, rows
 
     def _tell_setup(self) -> None:
         """Report on stderr which GPU evaluates, at the start and after a change. Stdout is for answers only."""
@@ -129,7 +139,7 @@ class Session(BaseSession):
     @property
     def player(self) -> GoPlayer:
         """The player, once it is loaded. Raises LoadError if it could not be made."""
-        self.loaded.wait()
+        self._wait()
         if self._player is None:
             raise self.failure or LoadError
         return self._player
@@ -138,10 +148,14 @@ class Session(BaseSession):
     def game(self) -> GoGame:
         """The current game, once the player is loaded. Commands change it in place, while no search runs."""
         if self._game is None:
-            self.loaded.wait()
+            self._wait()
         if self._game is None:
             raise self.failure or LoadError
         return self._game
+
+    def _wait(self) -> None:
+        self._is_needed.set()
+        self.loaded.wait()
 
     @game.setter
     def game(self, game: GoGame) -> None:
@@ -269,7 +283,7 @@ class Session(BaseSession):
         try:
             row = COMMANDS.find(request.name)
         except Exception as error:  # a module cannot be imported: each further command would fail in the same way
-            self.loaded.wait()
+            self._wait()
             raise self.failure or self.load_error(error) from error
         if row is None:
             raise GtpError(f"unknown command{f' {request.name}' if request.name else ': nothing after the id'}")
