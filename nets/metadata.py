@@ -156,6 +156,7 @@ class FeatureSet:
     # Whether the globals are constant planes behind the others instead of an input of their own.
     joined: bool = False
     directions: int = 0  # policy entries for each point; 0: one, and the pass
+    symmetric: bool = True  # whether training may turn and mirror the board
 
     @property
     def planes(self) -> int:

@@ -82,7 +82,8 @@ def read_source(name: str, folder: Path = Path(".")) -> str:
 
 def load_from_source(source: str, path: str, wanted: str) -> Any:
     """Execute the text of a file and return its object `wanted`. Raises PythonFileError if it has none."""
-    module = ModuleType(f"yomi_user_{Path(path).stem}")
+    # numba names machine code after modules: the names of different files must differ.
+    module = ModuleType(f"yomi_user_{Path(path).stem}_{hashlib.sha256(source.encode()).hexdigest()[:8]}")
     module.__file__ = path
     sys.modules[module.__name__] = module  # where dataclasses look for it
     exec(compile(source, path, "exec"), module.__dict__)

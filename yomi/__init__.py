@@ -17,6 +17,7 @@ _HOMES = {
     "Position": "library.position",
     "Result": "library.position",
     "Analysis": "library.analysis",
+    "BoardGame": "engine.board_game.definition",
     "Engine": "library.engines",
     "Evaluation": "library.evaluation",
     "Clock": "library.values",

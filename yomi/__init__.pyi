@@ -2,6 +2,7 @@
 
 from yomi import go as go
 from yomi import shogi as shogi
+from yomi.engine.board_game.definition import BoardGame as BoardGame
 from yomi.engine.color import BLACK as BLACK
 from yomi.engine.color import WHITE as WHITE
 from yomi.engine.reviews.review import Review as Review

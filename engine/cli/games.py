@@ -10,8 +10,9 @@ from typing import Any
 
 from yomi.engine.cli.parser import CliError, sentence
 from yomi.engine.game import Game
-from yomi.engine.registry import GAMES, game_of_network
+from yomi.engine.registry import GAMES, find_game, game_of_network
 from yomi.language import tr
+from yomi.nets.user_files import is_in_file
 
 HELP = ("-h", "--help", "--help-all")
 EXAMPLES = {
@@ -161,6 +162,8 @@ def with_game(words: Sequence[str]) -> list[str]:
 
     Changes only commands of `add_games`, and only if a file in the flags determines the game.
     """
+    if len(words) > 1 and is_in_file(words[1]) and not words[1].startswith("-"):
+        return [words[0], find_game(words[1]).name, *words[2:]]
     for length in (1, 2):
         command, rest = " ".join(words[:length]), words[length:]
         games = [name for name, game in GAMES.items() if command in game.commands]

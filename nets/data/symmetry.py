@@ -37,6 +37,8 @@ class Symmetries:
 
 
 def symmetries_of(features: FeatureSet, size: int) -> Symmetries:
+    if not features.symmetric:
+        return Symmetries(np.arange(size**2)[None], np.arange(features.policy_size(size))[None])
     if not features.directions:
         tables = symmetry_tables(size)
         return Symmetries(tables[:, :-1], tables)

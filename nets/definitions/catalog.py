@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.nets.definitions.aya_cosumi import AyaPolicy, AyaValue, ScoreResidual, ScoreStack
 from yomi.nets.definitions.base import Network, check_options
+from yomi.nets.definitions.board import BoardResNet
 from yomi.nets.definitions.go import GoNetwork
 from yomi.nets.definitions.katago import from_katago
 from yomi.nets.definitions.shogi import AlphaZeroShogi, DlshogiResNet
@@ -25,6 +26,7 @@ NETWORKS: dict[str, type[Network]] = {
     "alphazero-shogi": AlphaZeroShogi,
     "aya-policy": AyaPolicy,
     "aya-value": AyaValue,
+    "board-resnet": BoardResNet,
     "cosumi-residual": ScoreResidual,
     "cosumi-stack": ScoreStack,
     "dlshogi-resnet": DlshogiResNet,

@@ -19,16 +19,24 @@ def _activation(name: str) -> type[nn.Module]:
     return ACTIVATIONS[name]
 
 
-class _Value(nn.Module):
+class Value(nn.Module):
     """The value head: a convolution to few planes, norm, activation, a dense layer, and one number."""
 
     def __init__(
-        self, channels: int, planes: int, kernel: int, hidden: int, activation: type[nn.Module], *, bias: bool
+        self,
+        channels: int,
+        planes: int,
+        kernel: int,
+        hidden: int,
+        activation: type[nn.Module],
+        *,
+        bias: bool,
+        area: int = AREA,
     ) -> None:
         super().__init__()
         self.reduce = conv_norm(channels, planes, kernel, bias=bias)
         self.act = activation()
-        self.dense = nn.Linear(planes * AREA, hidden)
+        self.dense = nn.Linear(planes * area, hidden)
         self.hidden_act = activation()
         self.last = nn.Linear(hidden, 1)
 
@@ -36,13 +44,13 @@ class _Value(nn.Module):
         return self.last(self.hidden_act(self.dense(self.act(self.reduce(x)).flatten(1))))
 
 
-class _Policy(nn.Module):
+class Policy(nn.Module):
     """The policy head: a 1×1 convolution to a plane for each direction, and a bias for each label."""
 
-    def __init__(self, channels: int, directions: int) -> None:
+    def __init__(self, channels: int, directions: int, area: int = AREA) -> None:
         super().__init__()
         self.planes = conv(channels, directions, 1, bias=False)
-        self.bias = Bias(directions * AREA)
+        self.bias = Bias(directions * area)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.bias(self.planes(x).flatten(1))
@@ -65,8 +73,8 @@ class AlphaZeroShogi(Network):
         super().__init__()
         stack = [ResidualBlock(filters, nn.ReLU) for _ in range(blocks)]
         self.body = nn.Sequential(conv_norm(ALPHAZERO_PLANES, filters, 3), nn.ReLU(), *stack)
-        self.policy = _Policy(filters, ALPHAZERO_DIRECTIONS)
-        self.value = _Value(filters, 1, 3, hidden, nn.ReLU, bias=True)
+        self.policy = Policy(filters, ALPHAZERO_DIRECTIONS)
+        self.value = Value(filters, 1, 3, hidden, nn.ReLU, bias=True)
         self.squash = nn.Tanh()
         he_normal(self)
 
@@ -106,8 +114,8 @@ class DlshogiResNet(Network):
         self.norm = nn.BatchNorm2d(channels)
         self.act = act()
         self.blocks = nn.Sequential(*(ResidualBlock(channels, act) for _ in range(blocks)))
-        self.policy = _Policy(channels, DLSHOGI_DIRECTIONS)
-        self.value = _Value(channels, DLSHOGI_DIRECTIONS, 1, hidden, act, bias=False)
+        self.policy = Policy(channels, DLSHOGI_DIRECTIONS)
+        self.value = Value(channels, DLSHOGI_DIRECTIONS, 1, hidden, act, bias=False)
         he_normal(self)
 
     def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:

@@ -119,6 +119,7 @@ def outputs_of(network: Any, planes: Any, globals_: Any, **options: Any) -> dict
 
 
 SMALL = {
+    "board-resnet": {"features": "go-stones-2", "board_size": 7, "blocks": 1, "channels": 8},
     "alphazero-shogi": {"blocks": 1, "filters": 8},
     "aya-policy": {"filters": 8},
     "aya-value": {"filters": 8, "board_size": 9},

@@ -17,13 +17,17 @@ from yomi.engine.cli.games import with_game
 from yomi.engine.cli.main import BENCH, build, expanded
 from yomi.engine.cli.pages import OPTIONS, pages, print_page
 from yomi.engine.cli.parser import CliError
+from yomi.engine.registry import GAMES
+from yomi.settings import OptionError
 
 BLOCK = re.compile(r"^ *```(?!python)\w*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^    (yomi .*)", re.MULTILINE)
 LINE = re.compile(r"\s*(?:[A-Z_]+=\S+ )?(?:exec )?yomi(?:-usi)? |pip .*&& yomi |printf .*\| yomi")
 MENTION = re.compile(r"`((?:exec )?(?:/path/to/)?yomi(?:-usi)? [^`\n]+|pip [^`\n]*&& yomi [^`\n]+)`")
 # Texts also name a command without all that it requires, or with a word in capitals in place of a value.
-UNFINISHED = re.compile(r"are required|without a game|expected one argument|(invalid|found) .*'?[A-Z]+'")
+UNFINISHED = re.compile(
+    r"are required|without a game|expected one argument|no such file, expected a Python|(invalid|found) .*'?[A-Z]+'"
+)
 PAGES = [*prose.pages(), *prose.japanese_pages()]
 
 
@@ -68,8 +72,12 @@ def parser_of(words: list[str]) -> tuple[argparse.ArgumentParser, list[str]]:
     words = expanded(words)
     if words[:1] == [BENCH]:
         return make_parser(words[1:]), words[1:]
+    known = dict(GAMES)
     words = with_game(words)
-    return build(words), words
+    parser = build(words)
+    GAMES.clear()  # without games by file
+    GAMES.update(known)
+    return parser, words
 
 
 def parse(words: list[str]) -> None:
@@ -88,7 +96,7 @@ def fault(words: list[str]) -> str:
         parse(words)
     except SystemExit as end:  # --help and the like
         return "" if end.code == 0 else f"exit {end.code}"
-    except CliError as error:
+    except (CliError, OptionError) as error:
         if not UNFINISHED.search(str(error)):
             return str(error)
         if "are required" in str(error):  # argparse has not looked at unknown flags

@@ -28,11 +28,12 @@ from yomi.engine.matches.settings import (
 from yomi.engine.matches.tuning import TuneReport, read_range
 from yomi.engine.matches.tuning import tune as play_tuning
 from yomi.engine.options import Options, rows_for
-from yomi.engine.registry import GAMES
+from yomi.engine.registry import GAMES, find_game
 from yomi.library import arguments
 from yomi.library.analysis import keep_stderr_quiet, reported, safe_children
 from yomi.library.arguments import Progress, no_progress, plain
 from yomi.library.position import Position, Result
+from yomi.nets.user_files import is_in_file
 from yomi.settings import OptionError, make_settings
 
 S = TypeVar("S", bound=SideBySideSettings)
@@ -116,7 +117,7 @@ def learn(
     A run continues where it ended when it is started again with the same arguments. Ctrl-C ends it in good order.
 
     Args:
-        game: go or shogi.
+        game: go, shogi, or `FILE.py:NAME` (docs/how-to/games.md).
         loss: called as loss(losses, weights, outputs, labels) for each batch, returns the tensor to minimize. `losses`
             holds the mean losses by name (policy, value, ...), `weights` their weights as attributes, `outputs` the
             network's outputs by name, `labels` the inputs and labels (yomi.nets.training.tensors.Example).
@@ -132,7 +133,7 @@ def learn(
     from yomi.engine.learning.settings import LearnSettings, learn_settings
 
     descriptor = _descriptor(game)
-    kind = descriptor.settings_kind(work.COMMAND)
+    game, kind = descriptor.name, descriptor.settings_kind(work.COMMAND)
     known = (row.name for row in rows_for(game) if row.name in work.BOARD)
     if isinstance(until := settings.get("until"), tuple | list):
         settings["until"] = tuple(map(str, until))  # ("uniform", 0.9)
@@ -365,6 +366,8 @@ def _name(options: Mapping[str, Value]) -> str:
 
 def _descriptor(game: str) -> Any:
     keep_stderr_quiet()
+    if isinstance(game, str) and is_in_file(game):
+        return find_game(game)
     return GAMES[arguments.one_of("game", game, GAMES)]
 
 

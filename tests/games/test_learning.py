@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.games.othello.descriptor import GAME
+from tests.games.examples import othello
 from yomi.engine.learning.loop import Goal, Loop
 from yomi.engine.learning.settings import LearnSettings, training_tables
 from yomi.engine.learning.store import Store
@@ -18,7 +18,7 @@ from yomi.settings import make_settings
 
 pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
-SIZE, VISITS, GAMES = 4, 16, 60
+GAME, VISITS, GAMES = othello(4), 16, 60
 SETTINGS = make_settings(
     LearnSettings,
     {
@@ -38,7 +38,7 @@ TABLES = {"training": {"decay": 0.9, "warmup": 5}}
 
 def options() -> Options:
     made = Options.for_game(GAME.name)
-    for name, value in {"size": SIZE, "precision": "fp32", "device": "cpu"}.items():
+    for name, value in {"precision": "fp32", "device": "cpu"}.items():
         made.set(name, value)
     return made
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.games.othello.descriptor import GAME
+from tests.games.examples import othello
 from yomi.engine.cli.main import main
 from yomi.engine.clusters import processes
 from yomi.engine.matches.duel import Duel, DuelConfig, DuelTask
@@ -15,18 +15,19 @@ from yomi.engine.matches.results import GameResult
 from yomi.engine.options import Options
 from yomi.engine.registry import GAMES
 
-BOARD = ["othello", "--size", "4", "--evaluator", "uniform", "--opening-moves", "4", "--processes", "1"]
+GAME = othello(4)
+BOARD = [GAME.name, "--evaluator", "uniform", "--opening-moves", "4", "--processes", "1"]
 
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(GAMES, GAME.name, GAME)
+    for game in (GAME, othello(6)):
+        monkeypatch.setitem(GAMES, game.name, game)
 
 
 def options() -> Options:
     made = Options.for_game(GAME.name)
-    for name, value in {"size": 4, "evaluator": "uniform"}.items():
-        made.set(name, value)
+    made.set("evaluator", "uniform")
     return made
 
 
@@ -47,8 +48,8 @@ def test_a_duel_finds_the_better_settings(tmp_path: Path, capsys: pytest.Capture
     assert "at least 100 Elo" in found
     assert main(command) == 0  # nothing is left to play
     assert capsys.readouterr().out.splitlines()[0] == found.splitlines()[0]
-    command = ["duel", *BOARD, "--out", str(tmp_path / "c"), "--games", "100", "--visits", "30"]
-    assert main([*command, "--size", "6", "--first", "c_puct=0.01,c_puct_log=0"]) == 0
+    command = ["duel", othello(6).name, *BOARD[1:], "--out", str(tmp_path / "c"), "--games", "100", "--visits", "30"]
+    assert main([*command, "--first", "c_puct=0.01,c_puct_log=0"]) == 0
     share = float(capsys.readouterr().out.split("%")[0].split()[-1])
     assert share < 45.0
 
