@@ -17,8 +17,9 @@ def test_one_of_the_tries_must_keep_to_the_limit(monkeypatch: pytest.MonkeyPatch
         first_move.main()
 
 
+@pytest.mark.linux  # Windows does not add up the times of ended processes
 def test_processor_time_is_that_of_the_command() -> None:
     busy = "import time\nwhile time.process_time() < 0.3: pass"
-    assert 0.3 <= first_move.processor_time([sys.executable, "-c", busy]) < 3.0
+    assert 0.27 <= first_move.processor_time([sys.executable, "-c", busy]) < 3.0  # in ticks of 0.01 s
     with pytest.raises(SystemExit, match="expected a move"):
         first_move.processor_time([sys.executable, "-c", "print('? no')"], "genmove b\n")

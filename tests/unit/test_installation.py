@@ -89,7 +89,7 @@ def test_what_needs_onnxruntime_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     for name in NOT_TO_PLAY:
         monkeypatch.setitem(sys.modules, name, None)
     go, shogi = default_network("go"), default_network("shogi")
-    wanted = missing_line("onnxruntime", "own kernels do not compute").replace("[", r"\[")
+    wanted = re.escape(missing_line("onnxruntime", "own kernels do not compute"))
     with pytest.raises(EvaluatorError, match=wanted):
         load_go(go, 9, backend="onnx")
     with pytest.raises(EvaluatorError, match=wanted):

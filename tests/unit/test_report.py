@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -81,6 +82,7 @@ def test_faults_of_a_line_are_named(row: object, expected: str, tmp_path: Path) 
     assert "go.jsonl:2: " in str(caught.value)
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_a_result_is_added(tmp_path: Path) -> None:
     words = [f"{key}={value}" for key, value in MATCH.items() if key not in ("date", "commit")]
     write(tmp_path, "go")

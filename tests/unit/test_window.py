@@ -121,9 +121,9 @@ def test_shards_may_have_other_labels_and_more_moves(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "array", "message"),
     [
-        ("value", np.zeros(3, np.float16), r"train-05-00001/value\.npy: 3 rows found, expected 8"),
+        ("value", np.zeros(3, np.float16), r"train-05-00001.value\.npy: 3 rows found, expected 8"),
         ("value", None, "train-05-00001: columns without value found"),
-        ("value", b"\x93NUMPY", r"train-05-00001/value\.npy: .*expected an array"),
+        ("value", b"\x93NUMPY", r"train-05-00001.value\.npy: .*expected an array"),
         ("value", np.zeros((8, 1), np.float16), "train-05-00001/value: shape"),
         ("planes", np.zeros((8, 3), np.uint8), "train-05-00001/planes: shape"),
         ("policy_moves", np.full((8, 2), 26, np.uint16), "train-05-00001/policy_moves: an index from 26 on"),
