@@ -12,7 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-ROOT = Path(__file__).parents[2]
+from tests.process.prepared import ROOT, fresh, prepared
+
 PATIENCE = 300.0
 """Seconds after which a process that says nothing counts as hanging; it may have to compile kernels first."""
 
@@ -22,8 +23,9 @@ class PipedProcess:
 
     def __init__(self, *arguments: str, folder: Path = ROOT) -> None:
         """Start `python -m ARGUMENTS` in a folder."""
+        start = prepared if folder == ROOT else fresh  # another folder is there to be imported from, or not to be
         self.process = subprocess.Popen(
-            [sys.executable, "-m", *arguments],
+            start(*arguments),
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -11,9 +11,9 @@ import sys
 import time
 from pathlib import Path
 
+from tests.process.prepared import ROOT, prepared
 from yomi.engine.matches.results import JOURNAL_NAME, GameResult, read_journal
 
-ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "tests" / "process" / "scripted_engine.py"
 
 
@@ -25,7 +25,7 @@ def scripted(protocol: str, conduct: str, seconds: float = 0.0, name: str = "") 
 
 def command(*words: str) -> list[str]:
     """Return the command line of a match."""
-    return [sys.executable, "-m", "yomi", "match", *words]
+    return prepared("yomi", "match", *words)
 
 
 def run_match(folder: Path, *words: str) -> tuple[subprocess.CompletedProcess[str], list[GameResult]]:

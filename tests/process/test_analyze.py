@@ -2,12 +2,12 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.process.engine_process import PATIENCE, ROOT
+from tests.process.prepared import prepared
 from yomi.engine.go.record_files import load_record
 from yomi.engine.shogi.records.files import load_records
 
@@ -26,7 +26,7 @@ def test_records_of_both_games(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     flags = ("--visits", "8", "--memory", "64M", "--seed", "1", "--workers", "1", "--json")
     done = subprocess.run(
-        [sys.executable, "-m", "yomi", "analyze", str(tmp_path), *flags, str(report)],
+        prepared("yomi", "analyze", str(tmp_path), *flags, str(report)),
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -114,8 +114,8 @@ def run(*words: str, folder: Path) -> str:
 
 
 def test_a_match(tmp_path: Path) -> None:
-    engine = f'"{sys.executable}" -m yomi gtp --visits 4'  # on Windows with backslashes
-    run("match", engine, "yomi:visits=2", "--size", "7", "--games", "2", "--max-moves", "20", folder=tmp_path)
+    engine = f'"{sys.executable}" -m yomi gtp --net fast --visits 4'  # on Windows with backslashes
+    run("match", engine, "yomi:net=fast,visits=2", "--size", "7", "--games", "2", "--max-moves", "20", folder=tmp_path)
     assert len(list(tmp_path.glob("match/**/*.sgf"))) == 2
 
 

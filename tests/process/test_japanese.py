@@ -3,12 +3,12 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.process.engine_process import ROOT
+from tests.process.prepared import prepared
 from tests.process.test_terminal import Person
 from yomi import language
 from yomi.engine.go.terminal import japanese_result
@@ -27,9 +27,14 @@ FAST = ("--workers", "1", "--memory", "32M", "--seed", "1")
 
 
 def yomi(*words: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "yomi", *words]
     return subprocess.run(
-        command, cwd=ROOT, input=typed, env=ENVIRONMENT, capture_output=True, encoding="utf-8", timeout=COMPILING
+        prepared("yomi", *words),
+        cwd=ROOT,
+        input=typed,
+        env=ENVIRONMENT,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=COMPILING,
     )
 
 

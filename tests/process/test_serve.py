@@ -9,7 +9,6 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.process.engine_process import ROOT
+from tests.process.prepared import prepared
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ class Server:
     """`yomi serve` as a process."""
 
     def __init__(self, *words: str) -> None:
-        command = [sys.executable, "-m", "yomi", "serve", "--port", "0", *words]
+        command = prepared("yomi", "serve", "--port", "0", *words)
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()
@@ -475,7 +475,7 @@ def test_fuzzed_requests_without_the_token() -> None:
 
 
 def test_a_taken_port_is_one_line(server: Server) -> None:
-    command = [sys.executable, "-m", "yomi", "serve", "--port", server.port]
+    command = prepared("yomi", "serve", "--port", server.port)
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, check=False)
     assert done.returncode == 2
     assert f"cannot listen on 127.0.0.1, port {server.port}" in done.stderr

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.process.engine_process import ROOT
+from tests.process.prepared import prepared
 from tests.waiting import wait_until
 from yomi.engine import screen
 from yomi.engine.go.record_files import load_record
@@ -28,7 +29,7 @@ def yomi(*words: str, typed: str = "", utf8: bool = True) -> "subprocess.Complet
     """Run a command with the lines of the user."""
     environment = os.environ | {"PYTHONIOENCODING": "utf-8" if utf8 else "ascii"}
     return subprocess.run(
-        [sys.executable, "-m", "yomi", *words, "--workers", "1", "--memory", "32M", "--seed", "1"],
+        prepared("yomi", *words, "--workers", "1", "--memory", "32M", "--seed", "1"),
         cwd=ROOT,
         input=typed,
         env=environment,
