@@ -3,6 +3,7 @@
 from yomi import go as go
 from yomi import shogi as shogi
 from yomi.engine.board_game.definition import BoardGame as BoardGame
+from yomi.engine.clients.client import EngineError as EngineError
 from yomi.engine.color import BLACK as BLACK
 from yomi.engine.color import WHITE as WHITE
 from yomi.engine.reviews.review import Review as Review
@@ -20,6 +21,8 @@ from yomi.library.commands import selfplay as selfplay
 from yomi.library.commands import tune as tune
 from yomi.library.engines import Engine as Engine
 from yomi.library.evaluation import Evaluation as Evaluation
+from yomi.library.external import ExternalEngine as ExternalEngine
+from yomi.library.external import open_engine as open_engine
 from yomi.library.position import Position as Position
 from yomi.library.position import Result as Result
 from yomi.library.reviews import review as review

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from yomi.engine.clients.client import (
     STOP_TIMEOUT,
@@ -17,6 +18,7 @@ from yomi.engine.clients.client import (
     RefusedError,
     no_answer,
 )
+from yomi.engine.clients.spec import EngineLimits
 from yomi.engine.clock import Clock, Clocks, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK
 from yomi.nets.text import parse_json
@@ -28,6 +30,8 @@ GENMOVES = {
     "kata-genmove_analyze": f"{REPORT_INTERVAL} maxmoves 1",
     "lz-genmove_analyze": f"{REPORT_INTERVAL}",
 }
+# Commands that analyse a position until the next command.
+ANALYSES = {"kata-analyze": f"{REPORT_INTERVAL}", "lz-analyze": f"{REPORT_INTERVAL}"}
 KATA_LIMITS = {"visits": "maxVisits", "playouts": "maxPlayouts", "seconds": "maxTime"}
 
 
@@ -55,8 +59,13 @@ class GtpClient(EngineClient):
         """Return the first of `commands` (name -> arguments after the color) that the engine knows; empty if none."""
         return next((f"{name} {color} {rest}".rstrip() for name, rest in commands.items() if self.knows(name)), "")
 
-    def analyse(self, command: str, seconds: float) -> Iterator[tuple[float, str]]:
-        """Send a command that begins an analysis. For some seconds, yield its lines with the seconds since then."""
+    def analyse(
+        self, command: str, seconds: float, is_enough: Callable[[str], bool] = lambda line: False
+    ) -> Iterator[tuple[float, str]]:
+        """Send a command that begins an analysis. Yield its lines with the seconds since then.
+
+        The analysis ends after some seconds, or when `is_enough` returns true for a line.
+        """
         begin = self.process.send(command)
         end: float | None = None
         while True:
@@ -71,6 +80,8 @@ class GtpClient(EngineClient):
                 raise RefusedError(f"refused '{command}': {line[1:].strip()[:200]}")
             if not line.strip():
                 break
+            if is_enough(line) and end is None:
+                end = self.process.send("name")
             yield at - begin, line
         if end is not None:
             self._answer("name", end, STOP_TIMEOUT)
@@ -96,6 +107,13 @@ class GtpClient(EngineClient):
         else:
             for vertex in handicap:
                 self.ask(f"play B {vertex}")
+        if command := self._time_command(clock):
+            self.ask(command)
+
+    def set_limits(self, limits: EngineLimits, clock: TimeSettings) -> None:
+        """Change the limits and the clock of the moves to come."""
+        self.spec = replace(self.spec, limits=limits)
+        self._set_limits()
         if command := self._time_command(clock):
             self.ask(command)
 

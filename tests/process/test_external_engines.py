@@ -1,0 +1,144 @@
+"""`yomi.open_engine`: yomi itself by GTP and USI, and a GTP engine that misbehaves."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import yomi
+
+FAST = "workers=1,memory=16M,cache_size=1M,seed=1"
+# Answers each command with success, and those in its arguments, COMMAND=ANSWER, in another way.
+FAKE = """
+import sys, time
+own = dict(word.split("=", 1) for word in sys.argv[1:])
+for line in sys.stdin:
+    name = line.split()[0]
+    if name == "quit":
+        break
+    answer = own.get(name, "= Fake" if name == "name" else "=")
+    if answer == "die":
+        sys.exit("out of memory")
+    if answer != "hang":
+        print(answer.replace("|", chr(10)), end=chr(10) * 2, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def go() -> Iterator[yomi.ExternalEngine[yomi.go.Game]]:
+    with yomi.open_engine(f"yomi:size=5,evaluator=rollouts,{FAST}", "go") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def shogi() -> Iterator[yomi.ExternalEngine[yomi.shogi.Game]]:
+    with yomi.open_engine(f"yomi:evaluator=material,search_engine=tree,{FAST}", "shogi") as engine:
+        yield engine
+
+
+@pytest.mark.process
+def test_yomi_by_gtp(go: yomi.ExternalEngine[yomi.go.Game]) -> None:
+    game = yomi.go.Game(5, komi=3.0)
+    assert go.name.startswith("yomi")
+    for _ in range(3):  # the engine's own moves are known to it
+        decision = go.play(game, yomi.Limit(visits=30))
+        assert decision.move is not None
+        assert game.is_legal(decision.move)
+        game.play(decision.move)
+    report = go.analyse(game.undo(), yomi.Limit(visits=200))  # another position, so that the board is set up again
+    assert report.side_to_move == game.side_to_move
+    assert report.visits >= 200
+    assert report.best is not None
+    assert report.best.move == report.moves[0].variation[0]
+    assert 0.0 <= report.score.winrate <= 1.0
+    assert report.score.lead is not None
+    assert all(game.is_legal(move.move) for move in report.moves)
+    taken = yomi.go.Game(5, handicap=["B2", "D4"])
+    assert go.play(taken, yomi.Limit(seconds=0.2)).move in taken.legal_moves()
+    assert go.play(taken, yomi.Limit(clocks=yomi.Clock(5.0, byoyomi=1.0))).move in taken.legal_moves()
+
+
+@pytest.mark.process
+def test_yomi_by_usi(shogi: yomi.ExternalEngine[yomi.shogi.Game]) -> None:
+    game = yomi.shogi.Game().play("7g7f")
+    decision = shogi.play(game, yomi.Limit(nodes=50))
+    assert decision.move in game.legal_moves()
+    assert decision.report.visits >= 40
+    report = shogi.analyse(game, yomi.Limit(seconds=0.2))
+    assert report.unit == "nodes"
+    assert report.best is not None
+    assert report.best.move in game.legal_moves()
+    assert report.score.lead is None
+    mated = yomi.shogi.Game("4k4/4G4/4P4/9/9/9/9/9/4K4 w G2r2b2g4s4n4l17p 1")
+    assert shogi.play(mated, yomi.Limit(nodes=50)).resign
+
+
+def fake(tmp_path: Path, *answers: str, timeout: float = 5.0) -> yomi.ExternalEngine[yomi.go.Game]:
+    path = tmp_path / "fake.py"
+    path.write_text(FAKE)
+    return yomi.open_engine(shlex.join([sys.executable, str(path), *answers]), timeout=timeout)
+
+
+KNOWS = "list_commands== kata-analyze"
+INFO = "= |info move C3 visits 7 winrate 0.7 scoreLead 2 prior 0.5 order 1 pv C3 D4 info move D4 visits 3 winrate 0.4"
+
+
+@pytest.mark.process
+def test_an_engine_that_misbehaves(tmp_path: Path) -> None:
+    game = yomi.go.Game(5)
+    cases = [
+        (["genmove== Z9"], "answered 'Z9', expected a legal move"),
+        (["genmove=die"], "exited with status 1; stderr: out of memory"),
+        (["genmove=nonsense"], "answered 'nonsense' to 'genmove B': expected = or ?"),
+        (["genmove=hang"], "no answer to 'genmove B' within 1 s"),
+        (["genmove=="], "answered nothing to 'genmove B'"),
+    ]
+    for answers, expected in cases:
+        with fake(tmp_path, *answers, timeout=1.0 if "hang" in answers[0] else 5.0) as engine:
+            with pytest.raises(yomi.EngineError) as caught:
+                engine.play(game)
+            assert expected in str(caught.value)
+            with pytest.raises(yomi.ClosedError, match="the engine has failed: open another one"):
+                engine.play(game)
+    refuses = fake(tmp_path, "boardsize=? unacceptable size")
+    with refuses, pytest.raises(yomi.EngineError, match="refused 'boardsize 5': unacceptable size"):
+        refuses.play(game)
+    with pytest.raises(yomi.EngineError, match="refused 'name'"):
+        fake(tmp_path, "name=? no")
+    with pytest.raises(yomi.EngineError, match="cannot be started: /nowhere/engine"):
+        yomi.open_engine("/nowhere/engine gtp")
+
+
+@pytest.mark.process
+def test_what_is_refused_leaves_the_engine_usable(tmp_path: Path) -> None:
+    game = yomi.go.Game(5)
+    with fake(tmp_path, "genmove== resign") as engine:
+        for limit, expected in (
+            (yomi.Limit(visits=5), "knows no command for visits"),
+            (yomi.Limit(depth=5), "depth found, expected seconds"),
+        ):
+            with pytest.raises(yomi.Error, match=expected):
+                engine.play(game, limit)
+        with pytest.raises(yomi.EngineError, match="knows no command for analyses"):
+            engine.analyse(game)
+        with pytest.raises(yomi.Error, match=r"expected a yomi\.go\.Game"):
+            engine.play(yomi.shogi.Game())  # type: ignore[arg-type]
+        decision = engine.play(game)
+        assert (decision.move, decision.resign, decision.report.moves) == (None, True, ())
+    with pytest.raises(yomi.ClosedError, match="the engine is closed"):
+        engine.play(game)
+
+
+@pytest.mark.process
+def test_reports_of_an_analysis(tmp_path: Path) -> None:
+    with fake(tmp_path, KNOWS, f"kata-analyze={INFO} scoreLead -1 prior 0.2 order 0 pv D4 X9") as engine:
+        report = engine.analyse(yomi.go.Game(5), yomi.Limit(visits=10))
+    assert [(move.move, move.visits, move.prior, move.variation) for move in report.moves] == [
+        ("D4", 3, 0.2, ("D4",)),
+        ("C3", 7, 0.5, ("C3", "D4")),
+    ]
+    assert (report.visits, report.score.winrate, report.score.lead) == (10, 0.4, -1.0)
