@@ -35,7 +35,7 @@ NO_COUNT, NO_SECONDS = 10**12, 10**6  # to lift a limit of GTP
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What an engine reports of one move."""
+    """The report of one move."""
 
     evaluation: Evaluation
     prior: float = 0.0
