@@ -25,8 +25,8 @@ examples:
   yomi serve --host 0.0.0.0
 
 This makes a board for Go and shogi for your browser. Play at 20 levels, with or without clocks. Take moves back, ask
-for hints, be warned before mistakes, or let yomi analyse while you think. It needs the extra `web`:
-pip install ".[web]".
+for hints, be warned before mistakes, or let yomi analyse while you think. It needs the packages of the extra `web`.
+Without them it prints the command that installs them.
 
 Without --host only this machine can reach the server. `--host 0.0.0.0` is for phones and other machines of your
 network: yomi prints the address with a token, also as a QR code. The connection is not encrypted.
