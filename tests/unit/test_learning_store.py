@@ -479,7 +479,7 @@ def test_a_damaged_network_falls_back_to_the_one_before(
         assert store.state.network == (names[left - 1] if left else "")
         *_, line = warnings_in(caplog)
         before = f"network {names[left - 1]}, promoted before, takes its place" if left else "training makes the next"
-        assert line == f"{store.folder}/networks: no network {names[left]} found, which state.json names: {before}"
+        assert line == f"{store.folder / 'networks'}: no network {names[left]} found, which state.json names: {before}"
         assert names[left] not in store.networks().values()
         store.close()
 
