@@ -146,6 +146,7 @@ def make_parser(words: Sequence[str]) -> Parser:
     _add_tree(add, game, first)
     _add_handoff(add, game, first)
     _add_rollouts(add)
+    _add_environments(add)
     _add_nets(add)
     _add_gpu(add)
     _add_perft(add)
@@ -323,6 +324,19 @@ def _add_handoff(add: Add, game: Game[Any, Any], first: str) -> None:
 def _handoff(handoff: Any, args: argparse.Namespace) -> Rows:
     how = args.rows, args.milliseconds, args.workers, args.in_flight, args.seconds
     return list(handoff.run(_subjects(args, Options()), *how))
+
+
+def _add_environments(add: Add) -> None:
+    environments = add(
+        "environments",
+        "steps per second of yomi.env in Go, and of pgx",
+        lambda environments, args: environments.run(args.seconds, tuple(args.sizes), tuple(args.games)),
+    )
+    environments.add_argument("--seconds", metavar="S", type=positive, default=3.0, help="seconds each (3)")
+    environments.add_argument(
+        "--games", metavar="N", type=count, nargs="+", default=[1, 64, 1024], help="games at once"
+    )
+    _add_sizes(environments, "board sizes")
 
 
 def _add_rollouts(add: Add) -> None:

@@ -20,6 +20,9 @@ from yomi.library.commands import ratings as ratings
 from yomi.library.commands import selfplay as selfplay
 from yomi.library.commands import tune as tune
 from yomi.library.engines import Engine as Engine
+from yomi.library.environments import Environment as Environment
+from yomi.library.environments import EnvironmentState as EnvironmentState
+from yomi.library.environments import env as env
 from yomi.library.evaluation import Evaluation as Evaluation
 from yomi.library.external import ExternalEngine as ExternalEngine
 from yomi.library.external import open_engine as open_engine

@@ -36,6 +36,7 @@ OUTPUT = {
     "Two engines against each other 1": "weak",
     "Two engines against each other 2": "'c_puct': ",
     "Another engine as an object": " plays ",
+    "Many games at once for reinforcement learning": "(64, 9, 9, 17) bool",
     "A selection rule of one's own": "[",
     "A learning run with a loss of one's own": "journal",
     "A data set of one's own games": "manifest",
