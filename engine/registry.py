@@ -21,7 +21,7 @@ GAMES: dict[str, Game[Any, Any]] = {game.name: game for game in (GO, SHOGI)}
 
 
 def find_game(name: str) -> Game[Any, Any]:
-    """Return a game of GAMES by its name, or the game `FILE.py:NAME`, which becomes one of them.
+    """Return a game of GAMES by its name, or the game `FILE.py:NAME`, which is not one of them.
 
     Raises:
         OptionError: there is no such game.
@@ -29,9 +29,7 @@ def find_game(name: str) -> Game[Any, Any]:
     if is_in_file(name):
         from yomi.engine.board_game.descriptor import game_of_file
 
-        game = game_of_file(name)
-        GAMES[game.name] = game
-        return game
+        return game_of_file(name)
     if name not in GAMES:
         raise OptionError(f"game {name!r} found, expected one of {', '.join(GAMES)}, or FILE.py:NAME")
     return GAMES[name]

@@ -163,7 +163,9 @@ def with_game(words: Sequence[str]) -> list[str]:
     Changes only commands of `add_games`, and only if a file in the flags determines the game.
     """
     if len(words) > 1 and is_in_file(words[1]) and not words[1].startswith("-"):
-        return [words[0], find_game(words[1]).name, *words[2:]]
+        own = find_game(words[1])
+        GAMES[own.name] = own
+        return [words[0], own.name, *words[2:]]
     for length in (1, 2):
         command, rest = " ".join(words[:length]), words[length:]
         games = [name for name, game in GAMES.items() if command in game.commands]

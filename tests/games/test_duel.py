@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.games.examples import othello
+import yomi
+from tests.games.examples import FOLDER, othello
 from yomi.engine.cli.main import main
 from yomi.engine.clusters import processes
 from yomi.engine.matches.duel import Duel, DuelConfig, DuelTask
@@ -123,3 +124,13 @@ def test_mistakes_are_told_on_one_line(
     error = capsys.readouterr().err
     assert expected in error
     assert error.count("\n") == 1
+
+
+def test_the_library_plays_duels_of_a_game_by_file(tmp_path: Path) -> None:
+    name = f"{FOLDER / 'othello.py'}:FOUR"
+    report = yomi.duel(
+        name, {"c_puct": 1.0}, {"c_puct": 2.0}, evaluator="uniform", visits=4, games=4, out=tmp_path / "duel"
+    )
+    assert report.score.games == 4
+    with pytest.raises(yomi.Error, match="expected go or shogi"):
+        yomi.selfplay(name, 1)

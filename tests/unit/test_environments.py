@@ -81,7 +81,7 @@ def test_games_by_file() -> None:
     ("arguments", "expected"),
     [
         ({"game": "shogi"}, "game 'shogi' found, expected go, or FILE.py:NAME"),
-        ({"game": "chess"}, "game 'chess' found, expected one of go, shogi, "),
+        ({"game": "chess"}, "game 'chess' found, expected one of go, shogi, or FILE.py:NAME"),
         ({"count": 0}, "count 0 found, expected an integer of at least 1"),
         ({"max_steps": 1001}, "max_steps 1001 found, expected an integer from 1 to 1000"),
         ({"rules": "japanese"}, "expected rules that score the board"),

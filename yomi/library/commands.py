@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from yomi.engine.clients.spec import spec_table
 from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.game import Game
 from yomi.engine.matches.compare import DuelReport, duel_players
 from yomi.engine.matches.compare import duel as play_duel
 from yomi.engine.matches.match import match as play_match
@@ -132,7 +133,7 @@ def learn(
     from yomi.engine.learning import run as work
     from yomi.engine.learning.settings import LearnSettings, learn_settings
 
-    descriptor = _descriptor(game)
+    descriptor = _descriptor(game, by_file=True)
     game, kind = descriptor.name, descriptor.settings_kind(work.COMMAND)
     known = (row.name for row in rows_for(game) if row.name in work.BOARD)
     if isinstance(until := settings.get("until"), tuple | list):
@@ -253,7 +254,7 @@ def duel(
     A duel that was interrupted continues when it is started again with the same arguments.
 
     Args:
-        game: go or shogi.
+        game: go, shogi, or `FILE.py:NAME`.
         first: options of the first player that differ from the common ones.
         second: options of the second player.
         out: folder of the journal.
@@ -264,9 +265,9 @@ def duel(
     Raises:
         Error: a setting is wrong, or the games cannot be played.
     """
-    descriptor = _descriptor(game)
-    sides = [arguments.divided(side or {}, player_options(game))[0] for side in (first, second)]
-    players, made = _side_by_side(game, DuelSettings, {**settings, "out": out}, *sides)
+    descriptor = _descriptor(game, by_file=True)
+    sides = [arguments.divided(side or {}, player_options(descriptor.name))[0] for side in (first, second)]
+    players, made = _side_by_side(descriptor, DuelSettings, {**settings, "out": out}, *sides)
     names = (_name(sides[0]), _name(sides[1]))
     with reported(progress), safe_children():
         return play_duel(descriptor, players, made, names, progress)
@@ -285,7 +286,7 @@ def tune(
     A tuning that was interrupted continues when it is started again with the same arguments.
 
     Args:
-        game: go or shogi.
+        game: go, shogi, or `FILE.py:NAME`.
         parameters: low and high value, and maybe the start, by name: {"c_puct": (0.5, 2.0)}.
         out: folder of the journal.
         progress: receives a line for each iteration.
@@ -295,12 +296,12 @@ def tune(
     Raises:
         Error: a setting is wrong, or the games cannot be played.
     """
-    descriptor = _descriptor(game)
+    descriptor = _descriptor(game, by_file=True)
     ranges: dict[str, list[float]] = {}
     for name, values in parameters.items():
         text = ":".join(map(str, arguments.items(name, values, "low and high value")))
         ranges.update([read_range(descriptor, name, text)])
-    players, made = _side_by_side(game, TuneSettings, {**settings, "out": out})
+    players, made = _side_by_side(descriptor, TuneSettings, {**settings, "out": out})
     with reported(progress), safe_children():
         return play_tuning(descriptor, players, ranges, made, progress)
 
@@ -351,22 +352,22 @@ def _result(number: int, triple: tuple[Any, ...]) -> GameResult:
 
 
 def _side_by_side(
-    game: str, kind: type[S], given: Mapping[str, Any], *changes: Mapping[str, Any]
+    game: Game[Any, Any], kind: type[S], given: Mapping[str, Any], *changes: Mapping[str, Any]
 ) -> tuple[tuple[Options, Options], S]:
     """Return the options of both players and the settings of their games. `changes`: options of one player only."""
     given = {"processes": 1, **given, "out": arguments.path("out", given["out"])}
-    named, made = arguments.divided(given, [*player_options(game), *BOARD], kind)
-    options = Options.for_game(game).with_values({**duel_defaults(GAMES[game]), **named})
-    return duel_players(GAMES[game], options, named, *changes), make_settings(kind, made)
+    named, made = arguments.divided(given, [*player_options(game.name), *BOARD], kind)
+    options = Options.for_game(game.name).with_values({**duel_defaults(game), **named})
+    return duel_players(game, options, named, *changes), make_settings(kind, made)
 
 
 def _name(options: Mapping[str, Value]) -> str:
     return ",".join(f"{name}={value}" for name, value in options.items()) or "the options"
 
 
-def _descriptor(game: str) -> Any:
+def _descriptor(game: str, *, by_file: bool = False) -> Any:
     keep_stderr_quiet()
-    if isinstance(game, str) and is_in_file(game):
+    if by_file and isinstance(game, str) and is_in_file(game):
         return find_game(game)
     return GAMES[arguments.one_of("game", game, GAMES)]
 
