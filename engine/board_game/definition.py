@@ -101,6 +101,11 @@ class BoardGame:
         return self.move_planes * self.size**2 + (self.move_planes == 1)
 
     @cached_property
+    def source(self) -> bytes:
+        """The content of the file of the functions."""
+        return Path(self.file).read_bytes()
+
+    @cached_property
     def file(self) -> str:
         """The file of the functions."""
         return inspect.getfile(inspect.unwrap(getattr(self.play, "py_func", self.play)))
@@ -108,8 +113,7 @@ class BoardGame:
     @cached_property
     def digest(self) -> str:
         """Hexadecimal digest of the description, of the file of its functions, and of the kernels around them."""
-        source = Path(self.file).read_bytes()
-        source += Path(__file__).with_name("kernels.py").read_bytes()
+        source = self.source + Path(__file__).with_name("kernels.py").read_bytes()
         facts = self.title, self.size, self.planes, self.move_planes, self.symmetric, str(np.dtype(self.state))
         return hashlib.sha256(repr(facts).encode() + source).hexdigest()[:16]
 

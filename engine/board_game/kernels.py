@@ -198,6 +198,8 @@ class Rules:
             raise BoardGameError(_reason(str(error), game.file)) from None
         except KeyError as error:  # numba's, for a record
             raise BoardGameError(f"{game.file}: state has no field {error}") from None
+        except IndexError as error:  # with NUMBA_BOUNDSCHECK
+            raise BoardGameError(f"{game.file}: {error}") from None
         size, moves = game.size, game.policy_size
         self.spec = GameSpec(
             name=game.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -236,7 +237,7 @@ class LearnableBoardGame:
     def __init__(self, game: BoardGame) -> None:
         self._game, self.features, self.spec = game, game.features, rules_of(game).spec
         self.network: Mapping[str, Any] = {"kind": "board-resnet", "features": game.features, "board_size": game.size}
-        self.fixed_settings: Mapping[str, Any] = {"game_digest": game.digest}
+        self.fixed_settings: Mapping[str, Any] = {"game_file": hashlib.sha256(game.source).hexdigest()}
 
     def new_game(self, rng: np.random.Generator, lead: float) -> BoardState:
         return BoardState(self._game)

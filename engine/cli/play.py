@@ -147,6 +147,7 @@ SELFPLAY_EPILOG = """\
 examples:
   yomi selfplay go --games 100 --size 9 --net b6c96.bin.gz --visits 200 --out games
   yomi selfplay shogi --games 100 --net model.onnx --format csa hcpe
+  yomi selfplay FILE.py:NAME --games 10    a game of your own (yomi help games)
 """
 
 

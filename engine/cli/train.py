@@ -189,6 +189,7 @@ examples:
   yomi learn status learn-go               show the status; FOLDER/status.html shows more
   yomi learn status learn-go other-run     compare runs; learn-runs.html lays their graphs over each other
   yomi learn shogi --hours 24              shogi, in the folder learn-shogi
+  yomi learn FILE.py:NAME --hours 1        a game of your own (yomi help games)
   yomi learn go --size 9 --anchor "gnugo --mode gtp" --until gnugo 0.5     until it wins half its points
 
 Learning needs PyTorch; yomi doctor shows how to install it. yomi help learning explains every setting.

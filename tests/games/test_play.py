@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from tests.contract.test_players import *  # noqa: F403
 from tests.games import naive
 from tests.games.examples import FOLDER, NAMES, example, move_named, othello, othello_state, write_network
+from yomi.engine.board_game.descriptor import game_of_file
 from yomi.engine.board_game.play import BoardState
 from yomi.engine.cli import main
 from yomi.engine.color import BLACK, DRAW, WHITE
@@ -167,6 +169,26 @@ def test_faults_of_a_file_are_told_on_one_line(
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("yomi: error: ")
     assert re.search(expected, error), error
+
+
+def test_an_edited_file_is_compiled_again(tmp_path: Path) -> None:
+    path = tmp_path / "game.py"
+    for moves in (3, 2, 3):
+        path.write_text(GOOD.replace("state.ply == 3", f"state.ply == {moves}"))
+        game = BoardState(game_of_file(f"{path}:GAME").board_game)
+        while not game.is_over:
+            game.push(game.legal_moves()[0])
+        assert game.ply == moves
+
+
+def test_a_game_can_be_sent_to_another_machine(tmp_path: Path) -> None:
+    path = tmp_path / "game.py"
+    path.write_text(GOOD)
+    sent = pickle.dumps(game_of_file(f"{path}:GAME"))
+    path.unlink()
+    received = pickle.loads(sent)
+    assert (received.name, BoardState(received.board_game).legal_moves()) == ("counting", [0])
+    assert pickle.loads(pickle.dumps(received)).board_game.digest == received.board_game.digest
 
 
 def test_a_missing_file_is_told(capsys: pytest.CaptureFixture[str]) -> None:
