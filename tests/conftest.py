@@ -65,3 +65,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("process")
         if sys.platform != "linux" and item.get_closest_marker("linux"):
             item.add_marker(pytest.mark.skip(reason="only Linux does this for certain"))
+
+
+@pytest.hookimpl(specname="pytest_collection_modifyitems", trylast=True)  # a random order is made before
+def begin_with_early_tests(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("early") is None)

@@ -6,10 +6,10 @@ import gzip
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 
 from tests.fakes.units import FakeUnitPool
 from tests.process.match_process import ROOT, command, scripted
+from tests.process.prepared import prepared
 from tests.unit.test_go_dataset import random_record
 from yomi.engine.cli.main import build, main
 from yomi.engine.clusters import jobs
@@ -418,10 +419,11 @@ def test_the_programs_of_the_documents_call_known_commands(name: str, tasks: set
     assert [args.command for args in parsed if args.command != "duel"] == ["merge"] * (name == "ssh")
 
 
+@pytest.mark.early
 def test_the_loop_of_the_documents_works(tmp_path: Path) -> None:
     loop = next(block for block in page_blocks("") if block.startswith("for i in 1 2 3"))
     program = tmp_path / "yomi"
-    program.write_text(f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' -m yomi \"$@\"\n")
+    program.write_text(f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec {shlex.join(prepared('yomi'))} \"$@\"\n")
     program.chmod(0o755)
     path = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(

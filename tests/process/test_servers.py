@@ -10,11 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
 from tests.process.engine_process import PATIENCE, ROOT
+from tests.process.prepared import fresh, prepared
 from yomi.engine.go.record_files import load_record
 from yomi.engine.shogi.records.files import load_records
 
@@ -30,7 +32,9 @@ SHOGI_ENGINE = f"{sys.executable} -m tests.process.fake_usi_engine 0.02"
 class Process:
     """A client's process with its file of settings."""
 
-    def __init__(self, folder: Path, server: FakeServer, *flags: str, engine: str = "", games: int = 0) -> None:
+    def __init__(
+        self, folder: Path, server: FakeServer, *flags: str, engine: str = "", games: int = 0, start: Any = prepared
+    ) -> None:
         is_go = isinstance(server, CgosServer)
         protocol, other = ("cgos", "csa") if is_go else ("csa", "cgos")
         self.folder = folder
@@ -43,12 +47,9 @@ class Process:
             f'[accounts.one]\nserver = "home"\nuser = "yomi-1"\npassword_env = "YOMI_TEST_PASSWORD"\n'
             f'games = {games}\ncommand = "{engine or (GO_ENGINE if is_go else SHOGI_ENGINE)}"\n'
         )
+        words = ("--events", str(folder / "events"), "--log-file", str(folder / "log"), "--log-level", "debug", *flags)
         self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "yomi", "cgos" if is_go else "floodgate", str(self.settings)),
-                *("--events", str(folder / "events"), "--log-file", str(folder / "log"), "--log-level", "debug"),
-                *flags,
-            ],
+            start("yomi", "cgos" if is_go else "floodgate", str(self.settings), *words),
             cwd=ROOT,
             env=os.environ | {"YOMI_TEST_PASSWORD": PASSWORD, "YOMI_TEST_OTHER": OTHER_PASSWORD},
             stdout=subprocess.PIPE,
@@ -100,7 +101,7 @@ def test_games_with_another_engine(server: FakeServer, tmp_path: Path) -> None:
 def test_the_password_is_nowhere_to_be_seen(server: FakeServer, tmp_path: Path) -> None:
     """Neither in files, nor in what is printed, nor in the list of processes; the engine does not even inherit it."""
     server.plies = 10_000
-    client = Process(tmp_path, server)
+    client = Process(tmp_path, server, start=fresh)
     server.wait(lambda: len(server.moves) > 4, 60.0)  # type: ignore[attr-defined]
     assert PASSWORD in " ".join(server.received)
     ours, children = client.process.pid, []

@@ -33,6 +33,7 @@ def test_stones_and_liberties() -> None:
             np.testing.assert_allclose(planes[2].reshape(-1), np.tanh(0.05 * np.array(counts)), atol=1e-6)
 
 
+@pytest.mark.early
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [49, 50])
 def test_aya(count: int) -> None:

@@ -68,6 +68,7 @@ def test_numbers_are_numbas() -> None:
         plain(records[0]).fewer  # noqa: B018
 
 
+@pytest.mark.early
 @pytest.mark.slow
 def test_searches_are_those_of_the_compiled_kernels() -> None:
     outputs = []

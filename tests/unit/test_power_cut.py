@@ -89,6 +89,7 @@ def learn(folder: Path, networks: int, note: Callable[[SelfPlayGame], None] = la
     return store
 
 
+@pytest.mark.early
 @pytest.mark.slow
 def test_every_state_that_a_power_cut_leaves_is_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -334,6 +334,7 @@ def test_a_message_about_a_shogi_network_names_no_board(capsys: pytest.CaptureFi
     assert capsys.readouterr().err.startswith(f"yomi: {INFO.source_file}: fp32 by scripted kernels")
 
 
+@pytest.mark.early
 @pytest.mark.slow
 def test_the_verdict_on_our_network_for_go_still_holds() -> None:
     net = str(default_network("go"))

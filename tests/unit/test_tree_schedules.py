@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.early
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
