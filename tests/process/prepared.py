@@ -1,8 +1,9 @@
 """Start yomi's modules in a fraction of the time: processes forked from one that has imported yomi.
 
-`prepared("yomi", "gtp")` is the command line of a process that does what `python -m yomi gtp` does. Imports take that
-command two seconds of processor time, which hundreds of tests would spend again. Tests of starts, imports and extras
-use `fresh`. With YOMI_FRESH=1 all processes are fresh.
+`prepared("yomi", "gtp")` is the command line of a process that does what `python -m yomi gtp` does. Otherwise each of
+hundreds of tests would import for two seconds of processor time. Tests of starts, imports and extras use `fresh`. So
+does a test that kills a process and looks at its files at once: a prepared process ends a moment after its client,
+with the end of its streams. With YOMI_FRESH=1 all processes are fresh.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from tests.fakes.units import FakeUnitPool
-from tests.process.match_process import ROOT, command, scripted
-from tests.process.prepared import prepared
+from tests.process.match_process import ROOT, scripted
+from tests.process.prepared import fresh, prepared
 from tests.unit.test_go_dataset import random_record
 from yomi.engine.cli.main import build, main
 from yomi.engine.clusters import jobs
@@ -121,7 +121,8 @@ def test_a_task_knows_no_test_of_a_match(capsys: pytest.CaptureFixture[str], tmp
 def test_a_killed_part_of_a_match_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slow = [scripted("gtp", "fine", 0.02, name) for name in ("a", "b")]
     words = ["go", *slow, "--size", "9", "--games", "16", "--task", "2/2", "--out", str(tmp_path)]
-    process = subprocess.Popen(command(*words), cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    start = fresh("yomi", "match", *words)  # a prepared one would outlive its client for a moment
+    process = subprocess.Popen(start, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert process.stderr is not None
     next(line for line in process.stderr if re.match(r"[12]/8  game", line))
     os.kill(process.pid, signal.SIGKILL)
