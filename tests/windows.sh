@@ -54,6 +54,6 @@ pip download --quiet --quiet --dest "$folder/wheels" --find-links "$folder/wheel
 rm -f "$folder"/wheels/yomi_engine-*.whl
 [ -d "$home/Lib/site-packages/pip" ] || python3 -m zipfile -e "$folder"/wheels/pip-*.whl "$home/Lib/site-packages"
 install=(python -m pip install --quiet --no-warn-script-location --no-index --find-links)
+[ ! -e "$home/Scripts/yomi.exe" ] || "$folder/run" python -m pip uninstall --quiet --yes yomi-engine
 "$folder/run" "${install[@]}" "Z:$folder/wheels" "${others[@]}" "Z:$wheel[onnx,web,completion]"
-"$folder/run" "${install[@]}" "Z:$folder/wheels" --no-deps --force-reinstall "Z:$wheel"
 "$folder/run" yomi --version
