@@ -220,7 +220,7 @@ def test_the_search_gets_no_more_than_the_clock_has(sit: Make, monkeypatch: pyte
     quiet, wide, narrow, _, late = limits
     assert 0.5 < quiet < 20
     assert abs(wide - quiet) < 0.3
-    assert narrow <= 0.05
+    assert narrow <= 0.05 + 1e-6  # a difference of times: rounding
     assert 0.6 * quiet < late < quiet
 
 
