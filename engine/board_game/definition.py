@@ -114,6 +114,7 @@ class BoardGame:
     def digest(self) -> str:
         """Hexadecimal digest of the description, of the file of its functions, and of the kernels around them."""
         source = self.source + Path(__file__).with_name("kernels.py").read_bytes()
+        source += b"".join(_imported(value) for value in getattr(self.play, "py_func", self.play).__globals__.values())
         facts = self.title, self.size, self.planes, self.move_planes, self.symmetric, str(np.dtype(self.state))
         return hashlib.sha256(repr(facts).encode() + source).hexdigest()[:16]
 
@@ -136,6 +137,24 @@ class BoardGame:
         return np.dtype([*fields, *added, mark], align=True)
 
 
+def _imported(value: Any) -> bytes:
+    """Return what kernels may contain of a global of the author's file, which another file may define."""
+    if isinstance(value, int | float | tuple | np.generic):
+        return repr(value).encode()
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    try:
+        return Path(inspect.getfile(getattr(value, "py_func", value))).read_bytes()
+    except (TypeError, OSError):
+        return b""
+
+
+def fault_of(error: Exception, file: str) -> str:
+    """Return an error of the author's functions as one line, with the line of the file."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return one_line(f"{file}{f', line {lines[-1]}' if lines else ''}: {type(error).__name__}: {error}")
+
+
 def load_board_game(name: str, source: str) -> BoardGame:
     """Return the game `FILE.py:NAME` from the text of the file.
 
@@ -156,9 +175,7 @@ def load_board_game(name: str, source: str) -> BoardGame:
     except SyntaxError as error:
         raise OptionError(f"{path}, line {error.lineno}: {error.msg}") from None
     except Exception as error:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
-        place = f", line {frames[-1].lineno}" if frames else ""
-        raise OptionError(one_line(f"{path}{place}: {type(error).__name__}: {error}")) from None
+        raise OptionError(fault_of(error, str(file))) from None
     if not isinstance(found, BoardGame):
         raise OptionError(f"{name}: {type(found).__name__} found, expected a yomi.BoardGame")
     return found

@@ -18,7 +18,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.errors import NumbaError
 
-from yomi.engine.board_game.definition import FUNCTIONS, BoardGameError
+from yomi.engine.board_game.definition import FUNCTIONS, BoardGameError, fault_of
 from yomi.native import game as interface
 from yomi.native.bits import U, mixed, random_below
 from yomi.native.bound_kernels import ROWS_ENTRY, Entry, load, types_of
@@ -198,8 +198,10 @@ class Rules:
             raise BoardGameError(_reason(str(error), game.file)) from None
         except KeyError as error:  # numba's, for a record
             raise BoardGameError(f"{game.file}: state has no field {error}") from None
-        except IndexError as error:  # with NUMBA_BOUNDSCHECK
-            raise BoardGameError(f"{game.file}: {error}") from None
+        except BoardGameError:
+            raise
+        except Exception as error:  # of the author; an index out of bounds with NUMBA_BOUNDSCHECK
+            raise BoardGameError(fault_of(error, game.file)) from None
         size, moves = game.size, game.policy_size
         self.spec = GameSpec(
             name=game.name,
@@ -264,7 +266,9 @@ class Rules:
                 if not np.isin(planes, (0.0, 1.0)).all():
                     raise BoardGameError(f"{game.title}: encode wrote {planes.max():g}, expected zeros and ones")
                 counts.append(int(count))
-                self.play(pos, history, int(rng.choice(moves[:count])))
+                move = int(rng.choice(moves[:count]))
+                _ = game.move_text(move), game.board_text(pos)  # records and pages need them later
+                self.play(pos, history, move)
             if not -1.0 <= ended[1] <= 1.0:
                 raise BoardGameError(f"{game.title}: result {ended[1]:g} found, expected a value from -1 to 1")
         if not counts:
@@ -304,5 +308,5 @@ def _reason(text: str, file: str) -> str:
         text = "an array is created, expected only fields of the state and numbers\n" + text
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     message = next((line for line in lines if not line.startswith(("Failed in", "-"))), "")
-    places = re.findall(rf'{re.escape(Path(file).name)}", line (\d+)', text) or re.findall(r"\((\d+)\)", text)
+    places = re.findall(rf'{re.escape(Path(file).name)}(?:", line | \()(\d+)', text)
     return f"{file}{f', line {places[-1]}' if places else ''}: {message}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -156,6 +158,9 @@ GAME = yomi.BoardGame(title="Counting", size=2, planes=1, state=[("number", np.u
         ("state.number = move", "state.numbr = move", r"game.py: state has no field .numbr"),
         ("def play(state, move):", "def play(state):", r"game.py.*: .*argument"),
         ("state.number = move", "np.zeros(2)", r"game.py, line 7: No implementation of function .*zeros"),
+        ("state.number = move", "state.number = mov", r"game.py: NameError: name 'mov' is not defined"),
+        ("state.number = move", "raise ValueError('no move')", r"game.py, line 7: ValueError: no move"),
+        ("play=play", "play=play, move_text=lambda m: 'a'[m]", r"game.py, line 13: IndexError: string index"),
         ("moves[state.ply] = 1", "moves[0] = (moves == 0).any()", r"game.py.*: an array is created, expected only"),
     ],
 )
@@ -179,6 +184,20 @@ def test_an_edited_file_is_compiled_again(tmp_path: Path) -> None:
         while not game.is_over:
             game.push(game.legal_moves()[0])
         assert game.ply == moves
+
+
+def test_an_edit_of_an_imported_number_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "game.py"
+    imported: Any = ModuleType("yomi_test_numbers")
+    path.write_text(
+        GOOD.replace("import yomi", "import yomi\nfrom yomi_test_numbers import LAST").replace("== 3", "== LAST")
+    )
+    monkeypatch.setitem(sys.modules, imported.__name__, imported)
+    for imported.LAST in (3, 2):
+        game = BoardState(game_of_file(f"{path}:GAME").board_game)
+        while not game.is_over:
+            game.push(game.legal_moves()[0])
+        assert game.ply == imported.LAST
 
 
 def test_a_game_can_be_sent_to_another_machine(tmp_path: Path) -> None:

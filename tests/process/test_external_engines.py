@@ -18,6 +18,8 @@ import sys, time
 own = dict(word.split("=", 1) for word in sys.argv[1:])
 for line in sys.stdin:
     name = line.split()[0]
+    if "log" in own:
+        open(own["log"], "a").write(line)
     if name == "quit":
         break
     answer = own.get(name, "= Fake" if name == "name" else "=")
@@ -120,9 +122,10 @@ def test_what_is_refused_leaves_the_engine_usable(tmp_path: Path) -> None:
         for limit, expected in (
             (yomi.Limit(visits=5), "knows no command for visits"),
             (yomi.Limit(depth=5), "depth found, expected seconds"),
+            (3, "limit 3 found, expected a yomi.Limit"),
         ):
             with pytest.raises(yomi.Error, match=expected):
-                engine.play(game, limit)
+                engine.play(game, limit)  # type: ignore[arg-type]
         with pytest.raises(yomi.EngineError, match="knows no command for analyses"):
             engine.analyse(game)
         with pytest.raises(yomi.Error, match=r"expected a yomi\.go\.Game"):
@@ -131,6 +134,17 @@ def test_what_is_refused_leaves_the_engine_usable(tmp_path: Path) -> None:
         assert (decision.move, decision.resign, decision.report.moves) == (None, True, ())
     with pytest.raises(yomi.ClosedError, match="the engine is closed"):
         engine.play(game)
+
+
+@pytest.mark.process
+def test_a_limit_holds_for_one_call(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    own = ["list_commands== kata-set-param kata-get-param", "kata-get-param== 500", "genmove== pass", f"log={log}"]
+    with fake(tmp_path, *own) as engine:
+        engine.play(yomi.go.Game(5), yomi.Limit(visits=7))
+        engine.play(yomi.go.Game(5))
+    sent = [line for line in log.read_text().splitlines() if line.startswith("kata-set-param")]
+    assert sent == ["kata-set-param maxVisits 7", "kata-set-param maxVisits 500"]
 
 
 @pytest.mark.process

@@ -69,7 +69,7 @@ class ExternalEngine(Generic[P]):
             EngineError: the engine failed, refused a command, or answered with an illegal move.
             Error: the engine is closed, or the position is of another game.
         """
-        with self._turn(position) as raw:
+        with self._turn(position, limit) as raw:
             text, reply, found, seconds = self._choose(position, raw, limit or Limit())
             report = _report(position, {1: found} if found.evaluation.pv else {}, seconds, self._unit)
             if text.lower() in (RESIGN, WIN):
@@ -81,7 +81,7 @@ class ExternalEngine(Generic[P]):
 
     def analyse(self, position: P, limit: Limit | None = None) -> Report:
         """Search a position and return the report. Without a limit this takes 5 seconds. Errors: see `play`."""
-        with self._turn(position) as raw:
+        with self._turn(position, limit) as raw:
             lines, seconds = self._analyse(position, raw, limit or Limit(seconds=SECONDS))
             if not lines:
                 raise RefusedError("reported no move, expected an analysis")
@@ -114,10 +114,12 @@ class ExternalEngine(Generic[P]):
         """Return the reports of moves by rank, and the seconds."""
 
     @contextlib.contextmanager
-    def _turn(self, position: P) -> Iterator[Any]:
+    def _turn(self, position: P, limit: Limit | None) -> Iterator[Any]:
         """Hold the engine for one call. A failure closes it: the rest of an answer may come late."""
         if not isinstance(position, Position) or position.game != self.game:
             raise arguments.wrong("position", position, f"a yomi.{self.game}.Game")
+        if not isinstance(limit, Limit | None):
+            raise arguments.wrong("limit", limit, "a yomi.Limit such as yomi.Limit(visits=100)")
         with self._lock:
             if self._end:
                 raise ClosedError(f"{self._end}: open another one")
@@ -142,7 +144,7 @@ class _GtpEngine(ExternalEngine[P]):
     def __init__(self, client: GtpClient, game: str) -> None:
         super().__init__(client, game)
         self._board: tuple[object, list[str]] | None = None  # what the engine's board shows
-        self._limited: set[str] = set()
+        self._own_limits: dict[str, float] = {}  # before a call changed them
 
     def _choose(self, position: P, raw: Any, limit: Limit) -> tuple[str, str, _Line, float]:
         color, clock = self._set_up(position, raw), self._limit(limit, raw.side_to_move)
@@ -195,11 +197,22 @@ class _GtpEngine(ExternalEngine[P]):
         given = {name: value for name in KATA_LIMITS if (value := getattr(limits, name)) is not None}
         if limits.depth is not None:
             raise OptionError("depth found, expected seconds, visits, playouts or clocks for GTP")
-        lifted = {name: NO_SECONDS if name == "seconds" else NO_COUNT for name in self._limited}
+        own = self._own_limits | {name: self._own_limit(name) for name in given.keys() - self._own_limits.keys()}
         clock = Clock.full(TimeSettings()) if clocks is None else clocks[color]
-        self._client.set_limits(EngineLimits(**{**lifted, **given}), clock.settings)
-        self._limited |= set(given)
+        wanted: Mapping[str, Any] = own | given
+        self._client.set_limits(EngineLimits(**wanted), clock.settings)
+        self._own_limits = own
         return clock
+
+    def _own_limit(self, name: str) -> float:
+        """Return the engine's own limit; without one a number that lifts the limit."""
+        found: float | None = getattr(self._client.spec.limits, name)
+        if self._client.knows("kata-get-param"):
+            with contextlib.suppress(RefusedError, ValueError, OverflowError):
+                found = float(self._client.ask(f"kata-get-param {KATA_LIMITS[name]}"))
+        if name == "seconds":
+            return NO_SECONDS if found is None else min(found, NO_SECONDS)
+        return NO_COUNT if found is None else int(min(found, NO_COUNT))
 
 
 class _UsiEngine(ExternalEngine[P]):
