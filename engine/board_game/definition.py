@@ -138,7 +138,7 @@ class BoardGame:
 
 
 def _imported(value: Any) -> bytes:
-    """Return what kernels may contain of a global of the author's file, which another file may define."""
+    """Return the part of a global of the author's file that kernels may contain, and another file may define."""
     if isinstance(value, int | float | tuple | np.generic):
         return repr(value).encode()
     if isinstance(value, np.ndarray):

@@ -37,6 +37,7 @@ TAKES_NO_FILE = ("yomi gtp", "yomi usi", "yomi analysis")
 MISSING = {"yomi review": ", such as game.sgf or a folder; KaTrain runs yomi analysis, which needs no file"}
 # Hints for a file in place of a game
 CHOICES = {
+    **dict.fromkeys(("yomi selfplay", "yomi learn", "yomi duel"), "; a game of your own is FILE.py:NAME"),
     "yomi tune": "; to find the fastest way to compute a network, use yomi net calibrate FILE",
     "yomi play": "; to resume a saved game, use yomi play --resume FILE",
 }

@@ -148,6 +148,7 @@ def test_flags_without_meaning_to_an_analysis_are_refused(words: str) -> None:
             "required: FILE|FOLDER, such as game.sgf or a folder; KaTrain runs yomi analysis, which needs no",
         ),
         ("tune b6c96.bin.gz", "to find the fastest way to compute a network, use yomi net calibrate FILE"),
+        ("selfplay game.py", "a game of your own is FILE.py:NAME"),
         ("play game.sgf", "to resume a saved game, use yomi play --resume FILE"),
         (
             "net tune go",
