@@ -136,6 +136,10 @@ class Session(BaseSession):
             self._told = self._player.setup_line
             print(f"yomi: {self._told}", file=sys.stderr, flush=True)
 
+    def _wait(self) -> None:
+        self._is_needed.set()
+        self.loaded.wait()
+
     @property
     def player(self) -> GoPlayer:
         """The player, once it is loaded. Raises LoadError if it could not be made."""
@@ -152,10 +156,6 @@ class Session(BaseSession):
         if self._game is None:
             raise self.failure or LoadError
         return self._game
-
-    def _wait(self) -> None:
-        self._is_needed.set()
-        self.loaded.wait()
 
     @game.setter
     def game(self, game: GoGame) -> None:
