@@ -42,15 +42,8 @@ def run(seconds: float, sizes: Sequence[int], counts: Sequence[int]) -> list[dic
             best = [0.0] * len(sides)
             for _ in range(TURNS):
                 best = [max(old, _rate(side, seconds / TURNS)) for old, side in zip(best, sides, strict=True)]
-            board = f"{size}x{size}"
-            rows.append(
-                {
-                    "board": board,
-                    "games": count,
-                    "steps_per_second": best[0],
-                    "pgx_per_second": best[1] if best[1:] else None,
-                }
-            )
+            row: dict[str, Any] = {"board": f"{size}x{size}", "games": count, "steps_per_second": best[0]}
+            rows.append(row | {"pgx_per_second": best[1] if best[1:] else None})
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Iterator
@@ -156,3 +157,11 @@ def test_reports_of_an_analysis(tmp_path: Path) -> None:
         ("C3", 7, 0.5, ("C3", "D4")),
     ]
     assert (report.visits, report.score.winrate, report.score.lead) == (10, 0.4, -1.0)
+
+
+@pytest.mark.process
+def test_what_an_engine_does_not_report_is_unknown(tmp_path: Path) -> None:
+    with fake(tmp_path, "genmove== D4") as engine:
+        report = engine.play(yomi.go.Game(5)).report
+    assert math.isnan(report.score.winrate)
+    assert (report.score.lead, str(report.score)) == (None, "Black unknown")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import threading
 from abc import abstractmethod
@@ -55,8 +56,7 @@ class ExternalEngine(Generic[P]):
     @property
     def name(self) -> str:
         """Name and version, as the engine reports them."""
-        title: str = self._client.title
-        return title
+        return str(self._client.title)
 
     def play(self, position: P, limit: Limit | None = None) -> Decision:
         """Choose a move; the position does not change.
@@ -296,10 +296,10 @@ def _report(position: Position[Any], lines: Mapping[int, _Line], seconds: float,
         RawMove(
             variation[0],
             found.visits or 0,
-            winrate=0.5 if found.winrate is None else found.winrate,
-            score_lead=found.score or 0.0,
+            winrate=_known(found.winrate),
+            score_lead=_known(found.score),
             prior=line.prior,
-            lcb=0.5 if found.winrate is None else found.winrate,
+            lcb=_known(found.winrate),
             pv=tuple(variation),
             mate=found.mate,
         )
@@ -307,7 +307,7 @@ def _report(position: Position[Any], lines: Mapping[int, _Line], seconds: float,
         if (variation := _codes(position, (found := line.evaluation).pv))
     ]
     visits = max((move.visits for move in moves), default=0) if unit == "nodes" else sum(move.visits for move in moves)
-    best = moves[0] if moves else RawMove(0)
+    best = moves[0] if moves else RawMove(0, winrate=math.nan, score_lead=math.nan)
     raw = SearchReport(
         position.side_to_move,
         visits,
@@ -320,6 +320,10 @@ def _report(position: Position[Any], lines: Mapping[int, _Line], seconds: float,
         unit=unit,
     )
     return Report(raw, position._names)
+
+
+def _known(number: float | None) -> float:
+    return math.nan if number is None else number
 
 
 def _codes(position: Position[Any], texts: tuple[str, ...]) -> list[int]:

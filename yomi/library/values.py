@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -120,9 +121,9 @@ class Score:
     side: int
     """The side that `winrate`, `lead` and `mate` are for: BLACK or WHITE."""
     winrate: float
-    """Expected points of a game in [0, 1]; a draw counts half."""
+    """Expected points of a game in [0, 1]; a draw counts half. NaN if another engine reports none."""
     lead: float | None = None
-    """Go: points by which the side leads. None in shogi."""
+    """Go: points by which the side leads. None in shogi, and if another engine reports none."""
     mate: int | None = None
     """Shogi: moves until the side mates; negative if the side is mated. None if no mate was found."""
 
@@ -149,7 +150,7 @@ class Score:
     def __str__(self) -> str:
         """Return the score on one line, such as "Black 54.3%, +2.1"."""
         name = "Black" if self.side == BLACK else "White"
-        text = f"{name} {self.winrate:.1%}"
+        text = f"{name} unknown" if math.isnan(self.winrate) else f"{name} {self.winrate:.1%}"
         if self.mate is not None:
             return f"{text}, mate {self.mate:+d}"
         return text if self.lead is None else f"{text}, {self.lead:+.1f}"
@@ -244,7 +245,8 @@ class Report:
         )
 
     def _score(self, winrate: float, lead: float, mate: int | None) -> Score:
-        return Score(self.side_to_move, winrate, lead if self._names.has_lead else None, mate)
+        has_lead = self._names.has_lead and not math.isnan(lead)
+        return Score(self.side_to_move, winrate, lead if has_lead else None, mate)
 
     @property
     def best(self) -> MoveReport | None:
