@@ -212,6 +212,7 @@ def test_the_search_gets_no_more_than_the_clock_has(sit: Make, monkeypatch: pyte
     """After the machine has stood still for so long that a move was late it gets less."""
     table = sit(visits=None)
     limits = seconds_of_searches(table, monkeypatch)
+    monkeypatch.setattr("yomi.engine.players.player.watch", lambda *_, **__: 0.0)
     for limit in (None, 600.0, 0.05):
         table.decide(clocks=table.clocks(20.0), limits=Limits(seconds=limit))
     monkeypatch.setattr("yomi.engine.players.player.watch", lambda *_, **__: 0.5)

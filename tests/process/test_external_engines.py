@@ -88,6 +88,8 @@ def fake(tmp_path: Path, *answers: str, timeout: float = 5.0) -> yomi.ExternalEn
 
 KNOWS = "list_commands== kata-analyze"
 INFO = "= |info move C3 visits 7 winrate 0.7 scoreLead 2 prior 0.5 order 1 pv C3 D4 info move D4 visits 3 winrate 0.4"
+# KataGo repeats the visits of a searched move at its symmetric moves.
+SAME = " info move D2 visits 3 winrate 0.4 scoreLead -1 prior 0.2 isSymmetryOf D4 order 2 pv D2"
 
 
 @pytest.mark.process
@@ -150,11 +152,12 @@ def test_a_limit_holds_for_one_call(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_reports_of_an_analysis(tmp_path: Path) -> None:
-    with fake(tmp_path, KNOWS, f"kata-analyze={INFO} scoreLead -1 prior 0.2 order 0 pv D4 X9") as engine:
+    with fake(tmp_path, KNOWS, f"kata-analyze={INFO} scoreLead -1 prior 0.2 order 0 pv D4 X9{SAME}") as engine:
         report = engine.analyse(yomi.go.Game(5), yomi.Limit(visits=10))
-    assert [(move.move, move.visits, move.prior, move.variation) for move in report.moves] == [
-        ("D4", 3, 0.2, ("D4",)),
-        ("C3", 7, 0.5, ("C3", "D4")),
+    assert [(move.move, move.visits, move.prior, move.variation, move.symmetry_of) for move in report.moves] == [
+        ("D4", 3, 0.2, ("D4",), None),
+        ("C3", 7, 0.5, ("C3", "D4"), None),
+        ("D2", 3, 0.2, ("D2",), "D4"),
     ]
     assert (report.visits, report.score.winrate, report.score.lead) == (10, 0.4, -1.0)
 

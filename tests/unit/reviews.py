@@ -19,7 +19,7 @@ from yomi.engine.go.review import GoReview, GoReviewer
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.reviews.review import Candidate, Opinion, ReviewedMove, reviewed_moves
-from yomi.engine.reviews.scans import Progress
+from yomi.engine.reviews.scans import Progress, Reviewer
 from yomi.engine.shogi.review import ShogiReviewer
 
 SGF = "(;GM[1]FF[4]SZ[5]KM[6.5]RU[Chinese]PB[Ann]PW[Bob]EV[Cup];B[cc]C[center];W[bb](;B[dd])(;B[ee]C[mine]))"
@@ -114,6 +114,8 @@ def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
         "yomi.engine.go.review.make_analysts", lambda options, count, prompt: [SteadyPlayer(), SteadyPlayer()]
     )
     monkeypatch.setattr("yomi.engine.shogi.review.ShogiPlayer", ShogiPlayerWithSearch)
+    # On a busy machine a measured speed would call for a first pass.
+    monkeypatch.setattr(Reviewer, "visits_per_second", lambda *_: 1e6)
 
 
 def make_folder(folder: Path) -> Path:

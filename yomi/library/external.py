@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import re
 import threading
@@ -40,6 +41,11 @@ class _Line:
 
     evaluation: Evaluation
     prior: float = 0.0
+    symmetry_of: str = ""  # the move that was searched instead, with the same visits (KataGo)
+
+    @property
+    def visits(self) -> int:
+        return 0 if self.symmetry_of else self.evaluation.visits or 0
 
 
 class ExternalEngine(Generic[P]):
@@ -170,7 +176,7 @@ class _GtpEngine(ExternalEngine[P]):
             if found := dict(_moves_of(line, command)):
                 lines.clear()  # each line has all moves
                 lines.update(found)
-            return sum(move.evaluation.visits or 0 for move in lines.values()) >= visits
+            return sum(move.visits for move in lines.values()) >= visits
 
         times = [at for at, _ in self._client.analyse(command, seconds, is_enough)]
         return lines, times[-1] if times else 0.0
@@ -283,11 +289,11 @@ def _moves_of(line: str, command: str) -> Iterator[tuple[int, _Line]]:
     for part in re.split(r"(?=\binfo move )", line):
         found = read_evaluation(part.strip(), command)
         if found is not None and found.pv:
-            numbers = {name: re.search(rf" {name} ([0-9.eE+-]+)", part) for name in ("order", "prior")}
-            order, prior = numbers["order"], numbers["prior"]
-            rank = int(order[1]) + 1 if order and order[1].isdecimal() else 1
+            words = dict(itertools.pairwise(part.split(" pv ")[0].split()))
+            order = words.get("order", "")
             with contextlib.suppress(ValueError):
-                yield rank, _Line(found, float(prior[1]) / unit if prior else 0.0)
+                prior = float(words.get("prior", 0.0)) / unit
+                yield int(order) + 1 if order.isdecimal() else 1, _Line(found, prior, words.get("isSymmetryOf", ""))
 
 
 def _report(position: Position[Any], lines: Mapping[int, _Line], seconds: float, unit: str) -> Report:
@@ -302,11 +308,13 @@ def _report(position: Position[Any], lines: Mapping[int, _Line], seconds: float,
             lcb=_known(found.winrate),
             pv=tuple(variation),
             mate=found.mate,
+            symmetry_of=next(iter(_codes(position, (line.symmetry_of,))), None),
         )
         for _, line in sorted(lines.items())
         if (variation := _codes(position, (found := line.evaluation).pv))
     ]
-    visits = max((move.visits for move in moves), default=0) if unit == "nodes" else sum(move.visits for move in moves)
+    counts = [line.visits for line in lines.values()]
+    visits = max(counts, default=0) if unit == "nodes" else sum(counts)
     best = moves[0] if moves else RawMove(0, winrate=math.nan, score_lead=math.nan)
     raw = SearchReport(
         position.side_to_move,
