@@ -164,6 +164,8 @@ def with_game(words: Sequence[str]) -> list[str]:
     """
     if len(words) > 1 and is_in_file(words[1]) and not words[1].startswith("-"):
         own = find_game(words[1])
+        if words[0] not in own.commands:
+            raise CliError(f"{words[1]}: yomi {words[0]} plays go and shogi; expected one of {', '.join(own.commands)}")
         GAMES[own.name] = own
         return [words[0], own.name, *words[2:]]
     for length in (1, 2):

@@ -23,6 +23,8 @@ from yomi.engine.cli.match import read_file
 from yomi.engine.cli.parser import CliError, Command
 from yomi.errors import CompileError
 
+HEX = f"{Path(__file__).parents[2] / 'docs' / 'games' / 'hex.py'}:FIVE"
+
 
 def test_words_for_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert help_of("version", capsys) == help_of("--version", capsys) == f"yomi {__version__}\n"
@@ -150,6 +152,7 @@ def test_flags_without_meaning_to_an_analysis_are_refused(words: str) -> None:
         ("tune b6c96.bin.gz", "to find the fastest way to compute a network, use yomi net calibrate FILE"),
         ("selfplay game.py", "a game of your own is FILE.py:NAME"),
         ("play game.sgf", "to resume a saved game, use yomi play --resume FILE"),
+        (f"play {HEX}", f"{HEX}: yomi play plays go and shogi; expected one of selfplay, learn, duel, tune"),
         (
             "net tune go",
             "go: found a game, expected a network file; to tune parameters of the search, use yomi tune",

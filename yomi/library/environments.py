@@ -165,7 +165,7 @@ class Environment:
         legal[legal] = mask[rows[legal], found[rows[legal]]]
         if not legal.all():
             row = rows[~legal][0]
-            raise IllegalMove(f"action {found[row]} of game {row} found, expected a legal one")
+            raise IllegalMove(f"action {found[row]} of game {row} found, expected one of its legal_action_mask")
         rewards, mask = np.zeros((count, 2), np.float32), np.ones_like(mask)
         self._play_rows(rows, found.astype(np.int64), rewards)
         going = rows[~self._terminated[rows]]
