@@ -35,8 +35,6 @@ Array = npt.NDArray[Any]
 
 TRIALS = 3  # batches of each size for the comparison of CUDA graphs
 TOLERANCE = 1e-3  # of an output's greatest number: allowed difference between results with and without a graph
-
-
 INTERVAL = 5.0  # seconds between lines about the progress of a build
 FORMAT = 2  # increase it with every change of how engines are built: other engines are not used
 
@@ -76,8 +74,7 @@ class TensorRtNetwork:
             context = engine.create_execution_context()
             if context is None:
                 raise EvaluatorError("TensorRT could not make an execution context: expected more free GPU memory")
-            if not context.set_optimization_profile_async(profile, stream):
-                raise EvaluatorError(f"TensorRT refuses the engine's profile for batches of {rows} rows")
+            context.set_optimization_profile_async(profile, stream)
             for name in types[True]:
                 if not context.set_input_shape(name, (rows, *tuple(engine.get_tensor_shape(name))[1:])):
                     raise EvaluatorError(f"TensorRT refuses batches of {rows} rows for {name}")
@@ -169,9 +166,7 @@ def load_network(path: Path, gpu: str, driver: str, sizes: Sequence[int], stream
 
 def _read_engine(runtime: Any, entry: Path) -> Any:
     """Return a cached engine, or None if there is none or TensorRT rejects it."""
-    if not entry.exists():
-        return None
-    return runtime.deserialize_cuda_engine(entry.read_bytes())
+    return runtime.deserialize_cuda_engine(entry.read_bytes()) if entry.exists() else None
 
 
 def build_engine(path: Path, gpu: str, sizes: Sequence[int], timings: Path) -> bytes:
@@ -198,8 +193,8 @@ def build_engine(path: Path, gpu: str, sizes: Sequence[int], timings: Path) -> b
             shape = (rows, *tuple(tensor.shape)[1:])
             profile.set_shape(tensor.name, shape, shape, shape)
         config.add_optimization_profile(profile)
-    kept = timings.read_bytes() if timings.exists() else b""
-    if not config.set_timing_cache(config.create_timing_cache(kept), ignore_mismatch=False):
+    cache = config.create_timing_cache(timings.read_bytes() if timings.exists() else b"")
+    if cache is None or not config.set_timing_cache(cache, ignore_mismatch=False):
         say(f"{timings}: TensorRT does not take these timings of another GPU or version: it measures again")
         config.set_timing_cache(config.create_timing_cache(b""), ignore_mismatch=False)
     config.progress_monitor = _make_monitor(tensorrt)
@@ -292,8 +287,11 @@ class TensorRtSession:
             self._network = load_network(path, driver.name, driver.version, self._sizes, driver.stream)
             self._allocate(self._network, variant)
             self._capture(path.name)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if type(error) in (RuntimeError, TypeError):  # TensorRT raises them for objects that it cannot make
+                reason = f"TensorRT refuses {path.name}: {' '.join(str(error).split())}; its messages say why"
+                raise EvaluatorError(reason) from error
             raise
 
     def run(self, rows: int) -> list[Array]:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 import functools
+import importlib.util
+import inspect
+import json
 import logging
+import shutil
+import subprocess
 import sys
 import threading
 import types
@@ -14,32 +20,41 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.fakes import tensorrt_api
+from tests.fakes.gpu_driver import RecordingDriver
+from tests.fakes.tensorrt_api import API, CALLBACKS, FORMS, LIBRARIES, MEMBERS, STUBS, Form, Formed, overloads
 from yomi.engine.evaluators import tensorrt_session as tensorrt_engine
 from yomi.engine.evaluators.base import EvaluatorError, stop_making
+from yomi.engine.evaluators.devices import Device, Gpu
+from yomi.nets.gpu_variants import Variant
 
 
 class FakeTensorRt:
     """The part of TensorRT's module that builds and reads engines; an engine is its ONNX file behind a magic word."""
 
-    __version__ = "11.4.0"
-    NetworkDefinitionCreationFlag = types.SimpleNamespace(STRONGLY_TYPED=1)
-    TensorIOMode = types.SimpleNamespace(INPUT="in", OUTPUT="out")
-    BuilderFlag = types.SimpleNamespace(TF32="TF32")
+    __version__ = "10.16.1.11"
+    NetworkDefinitionCreationFlag = enum.IntEnum("NetworkDefinitionCreationFlag", {"STRONGLY_TYPED": 1})
+    TensorIOMode = enum.Enum("TensorIOMode", ["INPUT", "OUTPUT"])
+    BuilderFlag = enum.Enum("BuilderFlag", ["TF32"])
 
     class ILogger:
-        pass
+        def log(self, severity: Any, msg: str) -> None:
+            raise NotImplementedError
 
     class IProgressMonitor:
         pass
 
     def __init__(self) -> None:
-        self.built: list[dict[str, Any]] = []
+        self.built: list[dict[int, Any]] = []
         self.given_timings: list[bytes] = []
         self.parse_errors: list[str] = []
         self.fails = False
         self.loggers: list[Any] = []
         self.uses_tf32: list[bool] = []
         self.refuses_timings = False
+        self.has_no_gpu = False
+        self.engine = FakeEngine()
+        self.used: set[str] = set()  # names of API
         self.on_step: Callable[[], object] = lambda: None
 
     def nptype(self, dtype: Any) -> Any:
@@ -73,6 +88,8 @@ class FakeTensorRt:
     def _config(self) -> Any:
         def create_timing_cache(content: bytes) -> Any:
             self.given_timings.append(content)
+            if content == b"half a fi":
+                return None
             return types.SimpleNamespace(serialize=lambda: content + b"t")
 
         config = types.SimpleNamespace(add_optimization_profile=lambda profile: None, progress_monitor=None)
@@ -86,7 +103,7 @@ class FakeTensorRt:
 
         config.set_timing_cache = set_timing_cache
         self.uses_tf32.append(True)
-        config.clear_flag = lambda flag: self.uses_tf32.__setitem__(-1, flag != "TF32")
+        config.clear_flag = lambda flag: self.uses_tf32.__setitem__(-1, flag is not self.BuilderFlag.TF32)
         config.get_timing_cache = lambda: config.cache
         return config
 
@@ -100,10 +117,12 @@ class FakeTensorRt:
         return None if self.fails else b"ENGINE"
 
     def Runtime(self, logger: Any) -> Any:  # noqa: N802
+        if self.has_no_gpu:
+            raise TypeError("pybind11::init(): factory function returned nullptr")
         self.loggers.append(logger)
 
         def deserialize_cuda_engine(content: bytes) -> Any:
-            return FakeEngine() if content == b"ENGINE" else None
+            return self.engine if content == b"ENGINE" else None
 
         return types.SimpleNamespace(deserialize_cuda_engine=deserialize_cuda_engine)
 
@@ -123,6 +142,8 @@ class FakeEngine:
 
         def note(name: str, *arguments: Any) -> bool:
             self.calls.append((name, *arguments))
+            if self.refuses == name == "profile":
+                raise RuntimeError("Error in set optimization profile async.")
             if name == "shape":
                 given.append(arguments[1])
             return self.refuses != name
@@ -142,8 +163,9 @@ class FakeEngine:
     def get_tensor_name(self, index: int) -> str:
         return ("input1", "value")[index]
 
-    def get_tensor_mode(self, name: str) -> str:
-        return "in" if name == "input1" else "out"
+    def get_tensor_mode(self, name: str) -> FakeTensorRt.TensorIOMode:
+        mode = FakeTensorRt.TensorIOMode
+        return mode.INPUT if name == "input1" else mode.OUTPUT
 
     def get_tensor_dtype(self, name: str) -> Any:
         return np.float32
@@ -155,7 +177,7 @@ class FakeEngine:
 @pytest.fixture
 def tensorrt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeTensorRt]:
     fake = FakeTensorRt()
-    monkeypatch.setitem(sys.modules, "tensorrt", fake)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "tensorrt", Formed("", fake, fake.used))
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(tensorrt_engine, "INTERVAL", 0.0)
     tensorrt_engine.get_logger.cache_clear()
@@ -192,15 +214,17 @@ def test_an_engine_is_built_once_for_all_that_it_depends_on(
     assert tensorrt.given_timings == [b"", b"", b"", b"t", b""]
 
 
+@pytest.mark.parametrize("kept", [b"t", b"half a fi"])
 def test_timings_that_tensorrt_does_not_take_are_told_and_made_anew(
-    tensorrt: FakeTensorRt, tmp_path: Path, capsys: pytest.CaptureFixture[str], shogi_net: Path
+    tensorrt: FakeTensorRt, tmp_path: Path, capsys: pytest.CaptureFixture[str], shogi_net: Path, kept: bytes
 ) -> None:
     load(shogi_net)
-    tensorrt.refuses_timings = True
+    (timings,) = tmp_path.glob("tensorrt/timings-*")
+    timings.write_bytes(kept)
+    tensorrt.refuses_timings = kept == b"t"
     load(shogi_net, sizes=(16,))
     assert "these timings of another GPU or version: it measures again" in capsys.readouterr().err
-    assert tensorrt.given_timings == [b"", b"t", b""]
-    (timings,) = tmp_path.glob("tensorrt/timings-*")
+    assert tensorrt.given_timings == [b"", kept, b""]
     assert timings.read_bytes() == b"t"
 
 
@@ -288,7 +312,7 @@ def test_what_tensorrt_refuses(tensorrt: FakeTensorRt, shogi_net: Path) -> None:
 
 def test_an_engine_runs_at_the_addresses_it_is_given(tensorrt: FakeTensorRt) -> None:
     engine = FakeEngine()
-    network = tensorrt_engine.TensorRtNetwork(None, engine, [8, 16], 77)
+    network = tensorrt_engine.TensorRtNetwork(None, Formed("ICudaEngine", engine, tensorrt.used), [8, 16], 77)
     assert network.inputs == {"input1": ((62, 9, 9), np.dtype(np.float32))}
     assert network.outputs == {"value": ((1,), np.dtype(np.float32))}
     assert engine.calls == [
@@ -309,11 +333,83 @@ def test_an_engine_runs_at_the_addresses_it_is_given(tensorrt: FakeTensorRt) -> 
     ("engine", "refuses", "message"),
     [
         (FakeEngine((-1,)), "", r"value of shape \(8, -1\) found in batches of 8 rows: expected 8, then known lengths"),
-        (FakeEngine(), "profile", "refuses the engine's profile for batches of 8 rows"),
         (FakeEngine(), "shape", "refuses batches of 8 rows for input1"),
     ],
 )
 def test_an_engine_that_cannot_be_used(tensorrt: FakeTensorRt, engine: FakeEngine, refuses: str, message: str) -> None:
     engine.refuses = refuses
     with pytest.raises(EvaluatorError, match=message):
-        tensorrt_engine.TensorRtNetwork(None, engine, [8, 16], 77)
+        tensorrt_engine.TensorRtNetwork(None, Formed("ICudaEngine", engine, tensorrt.used), [8, 16], 77)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("no GPU", r"pybind11::init\(\): factory.*"), ("profile", "Error in set optimization profile.*")],
+)
+def test_what_tensorrt_cannot_make_is_an_error_of_the_evaluator(
+    tensorrt: FakeTensorRt, monkeypatch: pytest.MonkeyPatch, shogi_net: Path, fault: str, reason: str
+) -> None:
+    log: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(tensorrt_engine, "CudaDriver", lambda number: RecordingDriver(number, log))
+    monkeypatch.setattr("yomi.engine.evaluators.devices.find_gpus", lambda kind: [Gpu("0")])
+    tensorrt.has_no_gpu, tensorrt.engine.refuses = fault == "no GPU", fault
+    with pytest.raises(EvaluatorError, match=f"TensorRT refuses net.onnx: {reason}; its messages say why"):
+        tensorrt_engine.TensorRtSession(shogi_net, Device("tensorrt"), 4, ["value"], Variant())
+    assert log[-1][0] == "pop"
+
+
+# -- the form of the calls ---------------------------------------------------------------------------------------------
+
+
+def test_every_form_in_the_list_is_used(tensorrt: FakeTensorRt, shogi_net: Path) -> None:
+    load(shogi_net).enqueue(8, {"input1": 1}, 77)
+    tensorrt.parse_errors = ["no importer"]
+    with pytest.raises(EvaluatorError):
+        load(shogi_net, gpu="A100")
+    assert tensorrt.used == set(FORMS)
+    for base, made in (
+        ("ILogger", tensorrt_engine.get_logger()),
+        ("IProgressMonitor", tensorrt_engine._make_monitor(tensorrt)),
+    ):
+        own = {name for name in vars(type(made)) if not name.startswith("_")}
+        forms = {name.partition(".")[2]: form for name, form in map(Form.read, CALLBACKS) if name.startswith(base)}
+        assert own == set(forms)
+        for name, form in forms.items():
+            assert form.arguments is not None
+            assert list(inspect.signature(getattr(made, name)).parameters) == [each[0] for each in form.arguments]
+
+
+@pytest.fixture(scope="session")
+def nvidia(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Give docstrings and constants of NVIDIA's package, imported in a process of its own."""
+    name = next((name for name in ("tensorrt", "tensorrt_bindings") if importlib.util.find_spec(name)), None)
+    if name is None:
+        pytest.skip('needs: pip install --no-deps "tensorrt-cu13-bindings>=10.14.1,<11"')
+    folder = tmp_path_factory.mktemp("tensorrt")
+    if importlib.util.find_spec("tensorrt_libs") is None:
+        if shutil.which("cc") is None:
+            pytest.skip("needs a C compiler, or TensorRT's libraries")
+        (folder / "stubs.c").write_text(STUBS)
+        for library in (f"lib{each}.so.10" for each in LIBRARIES):
+            command = ["cc", "-shared", "-fPIC", f"-Wl,-soname,{library}", "-o", library, "stubs.c"]
+            subprocess.run(command, cwd=folder, check=True)
+    names = [Form.read(line)[0] for line in (*API, *CALLBACKS)]
+    ended = subprocess.run(
+        [sys.executable, tensorrt_api.__file__, name, *names], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    found: dict[str, Any] = json.loads(ended.stdout)
+    return found
+
+
+@pytest.mark.linux
+def test_the_forms_are_those_of_nvidias_package(nvidia: dict[str, Any]) -> None:
+    for line in (*API, *CALLBACKS):
+        name, _ = Form.read(line)
+        found = list(overloads(name, nvidia["docs"][name]))
+        assert line.replace(" = IProg", " -> IProg") in found, f"{line}: {found or nvidia['docs'][name]}"
+    assert nvidia["settable"] == [name for name, form in FORMS.items() if " = " in form.text and not form.arguments]
+    assert nvidia["members"] == [*MEMBERS]
+    assert nvidia["severities"] == ["INTERNAL_ERROR", "ERROR", "WARNING", "INFO", "VERBOSE"]
+    assert nvidia["dims"] == [-1, 62, 9, 9]
+    assert nvidia["types"] == ["float16", "float32", "int32", "bool"]
