@@ -61,6 +61,7 @@ def rows_of(
     columns["policy_moves"], columns["policy_weights"] = _policy(plies, positions, spec)
     columns |= _labels(finished, learnable, chosen, positions)
     columns["ply"] = _opening_length(finished) + np.array(chosen, np.int64)
+    columns["progress"] = columns["ply"] / len(finished.game.moves)
     if targets is not None:
         columns |= _own_columns(targets(finished, learnable, chosen), len(chosen))
     return {name: cast(name, array) for name, array in columns.items()}

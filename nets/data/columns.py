@@ -57,6 +57,7 @@ COLUMNS: dict[str, ColumnKind] = {
     "policy_weights": ColumnKind(np.float16, SHARES, "[n, K] shares of these moves, 0 if there are fewer than K"),
     "value": _number("[n] result of the game, or a teacher's value, in [-1, 1]", is_bounded=True),
     "search_value": _number("[n] value of the players' own search, in [-1, 1]", is_bounded=True),
+    "progress": _number("[n] share of the game's moves that were played before, in [0, 1]", is_bounded=True),
     "lead": _number("[n] lead in points"),
     "komi": _number("[n] komi in points, which all columns of points include, for their side"),
     "score_mean": _number("[n] expected final score in points"),

@@ -36,6 +36,9 @@ STARTABLE = ("go", "sparse-shogi")
 NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_-]{1,96}")
 """Allowed network names. The name is also the file name, and in the file one ASCII word."""
 
+DECAYS = {"none": 0, "linear": 1, "cubic": 3}
+"""Powers of a position's progress, with which results count (Yamashita 2016)."""
+
 
 @dataclass(frozen=True)
 class DataConfig:
@@ -49,6 +52,11 @@ class DataConfig:
         more="random: another symmetry each time (shogi: mirrored or not). stored: as chosen when the set was made.",
     )  # fmt: skip
     search_value: float = number(0.0, 0, 1, "mix this share of the players' search values into the value target")
+    label_decay: str = choice(
+        "none", tuple(DECAYS), "weaken the result as the value target of early positions",
+        more="linear: it counts by the share of the game's moves that were played before; cubic: by its third power."
+        " The rest is the search's value if `search_value` is above 0, otherwise 0.",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,7 @@ class TrainingConfig:
     seed: int = number(1, 0, 2**63 - 1, "set the seed of all random choices")
     optimizer: str = choice("adamw", ("adamw", "adam", "sgd", "muon"), "choose the optimizer")
     learning_rate: float = number(1e-3, 0, None, "set the learning rate")
+    dropout: float = number(0.0, 0, 1, "set this share of the outputs of all layers ReLU, Mish and SiLU to zero")
     momentum: float = number(0.9, 0, 1, "set the momentum of sgd and muon")
     weight_decay: float = number(1e-4, 0, None, "set the weight decay")
     clip: float = number(0.0, 0, None, "limit the norm of the gradient; 0: no limit")
@@ -171,6 +180,8 @@ class Config:
         needed = {f"loss.{name} = {chosen[name]}": column for name, column in names.items()}
         if self.data.search_value:
             needed[f"data.search_value = {self.data.search_value}"] = "search_value"
+        if self.data.label_decay != "none":
+            needed[f"data.label_decay = {self.data.label_decay}"] = "progress"
         return needed | ({"data.symmetries = stored": "symmetry"} if self.data.symmetries == "stored" else {})
 
 
@@ -238,9 +249,4 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
     return Config(kind, name, network, data, training, loss, teacher, start, own, folder)
 
 
-TABLES: Mapping[str, Any] = {
-    "data": DataConfig,
-    "training": TrainingConfig,
-    "loss": LossConfig,
-    "teacher": TeacherConfig,
-}
+TABLES: dict[str, Any] = {"data": DataConfig, "training": TrainingConfig, "loss": LossConfig, "teacher": TeacherConfig}

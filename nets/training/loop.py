@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from yomi.nets.data.batches import Batch, BatchSource, Reader, Source
 from yomi.nets.data.metrics import NAMES, Table
@@ -30,13 +32,13 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts
 from yomi.nets.sparse import FindEncoder, SparseEncoder, no_encoder
 from yomi.nets.training import losses
-from yomi.nets.training.config import Config
+from yomi.nets.training.config import DECAYS, Config
 from yomi.nets.training.losses import Teacher
 from yomi.nets.training.optimizers import make_optimizer, restore_optimizer
 from yomi.nets.training.processes import Group
 from yomi.nets.training.progress import CsvLog, EarlyStopping, can_plot, learning_rate, plot_curves
 from yomi.nets.training.tensors import Decoder, Example
-from yomi.nets.training.weights import Average, has_statistics, load_checkpoint, renew_statistics, save_checkpoint
+from yomi.nets.training.weights import Average, load_checkpoint, renew_statistics, save_checkpoint
 
 _log = logging.getLogger(__name__)
 
@@ -69,6 +71,16 @@ def _precision(name: str, device: torch.device) -> torch.dtype | None:
         has_bf16 = torch.cpu._is_avx512_bf16_supported() if cpu else torch.cuda.is_bf16_supported()
         return torch.bfloat16 if has_bf16 else None
     return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[name]
+
+
+def add_dropout(network: nn.Module, share: float, kind: str) -> None:
+    """In training, set a share of the outputs of activations to zero. Raises NetworkError if there are none."""
+    layers = [each for each in network.modules() if isinstance(each, nn.ReLU | nn.Mish | nn.SiLU)] if share else []
+    if share and not layers:
+        why = f"expected 0 for network {kind}: it has no layers ReLU, Mish or SiLU"
+        raise NetworkError(f"[training] dropout = {share} found, {why}")
+    for layer in layers:
+        layer.register_forward_hook(lambda module, _, output: functional.dropout(output, share, module.training))
 
 
 class Trainer:
@@ -121,6 +133,7 @@ class Trainer:
         self.tests = BatchSource(datasets, "test", settings.batch, settings.seed) if has_test else None
         torch.manual_seed(settings.seed)
         self.network: Network = first_network(config)
+        add_dropout(self.network, settings.dropout, config.kind)
         self.weights = losses.loss_weights(config, self.network)
         for dataset in datasets:
             check_rows(dataset, config.kind, self.network.feature_set, self.network.board_size)
@@ -142,7 +155,8 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)
         features, data = source.features, config.data
         encoder = self._encoder(find_encoder) if self.network.is_sparse else None
-        self.decoder = Decoder(features, self.device, data.symmetries, settings.seed, data.search_value, encoder)
+        decay = DECAYS[data.label_decay]
+        self.decoder = Decoder(features, self.device, data.symmetries, settings.seed, data.search_value, encoder, decay)
         folder.mkdir(parents=True, exist_ok=True)
         if self.checkpoint.exists():
             self._restore(load_checkpoint(self.checkpoint))
@@ -249,6 +263,9 @@ class Trainer:
         settings = self.config.training
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(settings, self.step)
+        # Dropout depends on seed and step only, so a resumed training has the same.
+        draws = np.random.default_rng([settings.seed, self.step, self.group.rank])
+        torch.manual_seed(int(draws.integers(2**63)))
         self.optimizer.zero_grad(set_to_none=True)
         found: dict[str, Tensor] = {}
         maps: list[Tensor] = []
@@ -385,8 +402,7 @@ class Trainer:
         try:
             if self.average is not None:
                 self.network.load_state_dict(self.average.state)
-                if has_statistics(self.network):
-                    renew_statistics(self.network, self._recent())
+                renew_statistics(self.network, self._recent())
             self.network.eval()
             yield
         finally:

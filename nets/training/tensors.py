@@ -27,7 +27,7 @@ class Example:
     # Inputs of the network: planes [B, C, N, N] and globals [B, G, 1, 1], or a SparseInput.
     inputs: tuple[Any, ...]
     # The columns with labels, by name, in the network's symmetry: policy indices int64[B, K], their shares [B, K],
-    # points [B, N * N] in [-1, 1], numbers [B]. NaN is unknown. `value` contains the share of the search's value.
+    # points [B, N * N] in [-1, 1], numbers [B]. NaN is unknown. `value` is the target: see `search_value` and `decay`.
     labels: dict[str, Tensor]
 
     @property
@@ -35,36 +35,21 @@ class Example:
         return len(self.labels["value"])
 
 
+@dataclass(eq=False)
 class Decoder:
-    """Converts batches to examples."""
+    """Converts batches of one feature set to examples."""
 
-    def __init__(
-        self,
-        features: FeatureSet,
-        device: torch.device,
-        symmetries: str,
-        seed: int,
-        search_value: float,
-        encoder: SparseEncoder | None = None,
-    ) -> None:
-        """Set up a decoder for one feature set.
+    features: FeatureSet
+    device: torch.device  # of the examples
+    symmetries: str  # random, stored or none
+    seed: int  # with the step, determines random symmetries
+    search_value: float  # share of the column `search_value` in the value, if the batch has it
+    encoder: SparseEncoder | None = None  # encodes the inputs of a sparse network; None: the network reads planes
+    decay: int = 0  # power of the column `progress` with which the result counts
 
-        Args:
-            features: feature set of the data.
-            device: device of the examples.
-            symmetries: random, stored or none.
-            seed: with the step, determines random symmetries.
-            search_value: share of the column `search_value` in the value, if the batch has it.
-            encoder: encodes the inputs of a sparse network; None: the network reads planes.
-        """
-        self.features = features
-        self.device = device
-        self.symmetries = symmetries
-        self.seed = seed
-        self.search_value = search_value
-        self.encoder = encoder
+    def __post_init__(self) -> None:
         self._tables: dict[int, tuple[Tensor, Tensor]] = {}
-        self._shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=device)
+        self._shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=self.device)
 
     def example(self, batch: Batch, *, turned: bool = True, part: slice = WHOLE) -> Example:
         """Return a batch, or a part of it, on the device. If `turned` is false, no symmetry is applied."""
@@ -82,11 +67,20 @@ class Decoder:
         for name, column in columns.items():
             if (kind := kind_of(name)) is not None and kind.is_label:
                 labels[name] = _label(column, kind.form, seen, sources)
-        if self.search_value and "search_value" in labels:
-            value, searched = labels["value"], labels["search_value"]
-            mixed = value + self.search_value * (searched - value)
-            labels["value"] = torch.where(searched.isnan(), value, mixed)
+        labels["value"] = self._value(labels)
         return Example(inputs, labels)
+
+    def _value(self, labels: dict[str, Tensor]) -> Tensor:
+        """Return the value's target: the result, and instead of a part of it the search's value or 0."""
+        value = labels["value"]
+        share, rest = torch.ones_like(value), torch.zeros_like(value)
+        if self.decay and "progress" in labels:
+            share = labels["progress"].nan_to_num(1.0) ** self.decay
+        if self.search_value and "search_value" in labels:
+            searched = labels["search_value"]
+            share = torch.where(searched.isnan(), share, share * (1.0 - self.search_value))
+            rest = searched.nan_to_num(0.0)
+        return rest + share * (value - rest)
 
     def _tensor(self, array: Array) -> Tensor:
         if array.dtype == np.uint16:

@@ -21,23 +21,18 @@ class Average:
     """A running average of a network's state, which includes the statistics of norms."""
 
     def __init__(self, network: nn.Module, config: TrainingConfig) -> None:
-        self.kind = config.average
-        self.decay = config.decay
-        self.start = config.average_start
+        self.config = config
         self.count = 0
         self.state: dict[str, Tensor] = {name: each.detach().clone() for name, each in network.state_dict().items()}
 
     def update(self, network: nn.Module, step: int) -> None:
         """Add the weights after a step, counted from 0, to the average."""
-        if step < self.start:
-            share = 1.0
-        elif self.kind == "ema":
-            # A young average forgets its beginning sooner.
-            share = 1.0 - min(self.decay, (1.0 + self.count) / (10.0 + self.count))
+        share = 1.0
+        if step >= self.config.average_start:
+            # A young average (ema) forgets its beginning sooner.
+            ema = 1.0 - min(self.config.decay, (1.0 + self.count) / (10.0 + self.count))
             self.count += 1
-        else:
-            self.count += 1
-            share = 1.0 / self.count
+            share = ema if self.config.average == "ema" else 1.0 / self.count
         with torch.no_grad():
             for name, value in network.state_dict().items():
                 if value.is_floating_point():
@@ -46,21 +41,20 @@ class Average:
                     self.state[name].copy_(value)
 
 
-def has_statistics(network: nn.Module) -> bool:
-    return any(isinstance(module, _BatchNorm) for module in network.modules())
-
-
 def renew_statistics(network: nn.Module, examples: Iterable[Example]) -> None:
-    """Recompute the running statistics of batch norms as means over the batches `examples`.
+    """Recompute the running statistics of batch norms, if there are any, as means over the batches `examples`.
 
-    Afterwards the network is in training mode.
+    Afterwards other modules are in evaluation mode.
     """
     # Averaged statistics of many steps are not the statistics of averaged weights (Izmailov et al. 2018, section 3.2).
     norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
     momenta = [norm.momentum for norm in norms]
-    network.train()
+    if not norms:
+        return
+    network.eval()  # statistics without dropout, as the network will be used
     try:
         for norm in norms:
+            norm.train()
             norm.reset_running_stats()
             norm.momentum = None  # PyTorch's value for a mean with equal weights
         with torch.no_grad():

@@ -190,9 +190,10 @@ def test_settings_of_labels_that_no_row_has_are_refused(made: Path) -> None:
     check("loss.lead=0.5", "loss.ownership=0.0", "loss.points=0.3")
     for setting, column in (
         ("data.search_value = 0.5", "search_value"),
+        ("data.label_decay = linear", "progress"),
         ("loss.short_value_error = 0.1", "short_value"),
         ("data.symmetries = stored", "symmetry"),
     ):
         text = f"{made / 'set'}: rows without {column} found, expected it for {setting}: remove that setting, or use "
         with pytest.raises(NetworkError, match=re.escape(text)):
-            check(setting.replace(" ", "").replace("stored", "'stored'"))
+            check(re.sub(r" = ([a-z]+)", r"='\1'", setting).replace(" ", ""))

@@ -43,6 +43,8 @@ def test_rows_of_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     columns = shard.open()
     assert np.bincount(columns["game"]).tolist() == moves
     assert columns["ply"].tolist() == [ply for count in moves for ply in range(count)]
+    shares = [ply / count for count in moves for ply in range(count)]
+    np.testing.assert_allclose(columns["progress"], shares, atol=1e-3)
     assert np.isfinite(columns["lead"][columns["game"] < 2]).all()
     assert np.isnan(columns["lead"][columns["game"] == 2]).all()
     assert np.isfinite(columns["short_value"]).all()

@@ -287,19 +287,21 @@ def test_rows_are_the_positions_and_moves_of_the_games(collection: Path, tmp_pat
             planes, extras = unpack(batch, dataset.manifest.features)
             for index in range(batch.rows):
                 key = planes[index].tobytes(), int(batch.columns["policy_moves"][index, 0])
-                rows[key] = extras[index], float(batch.columns["value"][index]), float(batch.columns["komi"][index])
+                numbers = (float(batch.columns[name][index]) for name in ("value", "komi", "progress"))
+                rows[key] = extras[index], *numbers
     scratch = np.zeros(1, SCRATCH_DTYPE)[0]
     found = 0
     for seed in (1, 3):  # W+R, B+20.5
         game = GoGame(square(9), CHINESE)
         rng = np.random.default_rng(seed)
-        for _ in range(30 + seed):
+        for ply in range(30 + seed):
             move = int(rng.choice(game.legal_moves()[:-1]))
             spatial, globals_ = np.zeros((22, 9, 9), np.float32), np.zeros(19, np.float32)
             write_planes(game.position, game.history, 0, scratch, spatial, globals_)
             key = spatial.tobytes(), int(policy_index(9, 9, move, 0))
             if key in rows:
-                extras, value, komi = rows[key]
+                extras, value, komi, progress = rows[key]
+                assert progress == pytest.approx(ply / (30 + seed), abs=1e-3)
                 np.testing.assert_allclose(extras, globals_, atol=1e-3)
                 won = (seed == 3) == (game.side_to_move == 1)
                 assert value == (1.0 if won else -1.0)

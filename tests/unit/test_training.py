@@ -152,6 +152,46 @@ def test_losses_know_what_is_not_known(tmp_path: Path) -> None:
     assert all(torch.isfinite(each.grad).all() for each in nothing.values())
 
 
+@pytest.mark.parametrize("search_value", [0.0, 0.25])
+@pytest.mark.parametrize(("decay", "power"), [("none", 0), ("linear", 1), ("cubic", 3)])
+def test_results_count_less_in_early_positions(decay: str, power: int, search_value: float, tmp_path: Path) -> None:
+    columns = columns_of("katago-v7", 8, 5, 1)
+    columns["progress"] = progress = np.array([0, 0, 0.25, 0.5, 0.5, 0.75, np.nan, np.nan])
+    begin_dataset(tmp_path / "set", Manifest("katago-v7"))
+    write_shard(tmp_path / "set", "train-05-00000", "train", 5, {**columns, "search_value": [-0.5, np.nan] * 4})
+    trainer = Trainer(config_of(tmp_path, {}, label_decay=decay, search_value=search_value), tmp_path / "run")
+    expected = []
+    for row, result in enumerate(columns["value"]):
+        share = 1.0 if np.isnan(progress[row]) else progress[row] ** power
+        searched = row % 2 == 0 and search_value > 0.0
+        share *= 1.0 - search_value if searched else 1.0
+        expected.append(share * result + (1.0 - share) * (-0.5 if searched else 0.0))
+    found = trainer.decoder.example(trainer.source.batch(0)).labels["value"]
+    np.testing.assert_allclose(found.numpy(), expected)
+
+
+def test_dropout_is_for_the_units_of_a_training(tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "aya-50", (9,))
+    tables = {
+        "network": {"kind": "aya-value", "name": "tiny", "filters": 4, "board_size": 9},
+        "data": {"folders": ["set"]},
+        "training": {"steps": 2, "batch": 16, "precision": "fp32", "dropout": 0.5},
+    }
+    config = parse_config(tables, tmp_path)
+    trainer = Trainer(config, tmp_path / "run")
+    units: list[Any] = []
+    trainer.network.act.register_forward_hook(lambda module, _, output: units.append(output.detach()))
+    example = trainer.decoder.example(trainer.source.batch(0))
+    trainer.network.train()(*example.inputs)
+    trainer.network.eval()(*example.inputs)
+    assert ((units[0] == 0) & (units[1] > 0)).any()
+    plain = make("aya-value", config.options)
+    plain.load_state_dict(trainer.network.state_dict())
+    torch.testing.assert_close(trainer.network(*example.inputs), plain.eval()(*example.inputs))
+    with pytest.raises(NetworkError, match=r"dropout = 0\.1 found, expected 0 for network sparse-shogi: it has no "):
+        loop.add_dropout(make("sparse-shogi", {"value": 128}), 0.1, "sparse-shogi")
+
+
 @pytest.mark.parametrize("side", [5, 3, 1])
 def test_points_of_a_score_are_owned(side: int, tmp_path: Path) -> None:
     source = BatchSource([make_set(tmp_path, "cosumi-3", (5,))], "train", 16, 1)
@@ -180,11 +220,14 @@ def state_of(trainer: Any) -> dict[str, Any]:
     return {name: each.clone() for name, each in trainer.network.state_dict().items()}
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-def test_a_run_that_was_killed_goes_on_exactly(optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("optimizer", "dropout"), [("adamw", 0.0), ("sgd", 0.3)])
+def test_a_run_that_was_killed_goes_on_exactly(
+    optimizer: str, dropout: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(loop, "LOG_EVERY", 2)
     make_set(tmp_path / "set", "katago-v7")
-    training = {"optimizer": optimizer, "average": "ema", "schedule": "cosine", "warmup": 3, "checkpoint_every": 4}
+    training: dict[str, Any] = {"optimizer": optimizer, "average": "ema", "schedule": "cosine"}
+    training |= {"warmup": 3, "checkpoint_every": 4, "dropout": dropout}
     config = config_of(tmp_path, training)
     whole = Trainer(config, tmp_path / "whole")
     whole.run(quietly)

@@ -319,8 +319,7 @@ def blank_columns(features: FeatureSet, size: int, rows: int, moves: int, *, jud
     shapes: dict[str, tuple[int, ...]] = {"planes": (width["planes"],), "value": (), "komi": ()}
     shapes |= {name: (width[name],) for name in ("levels", "globals") if width[name]}
     shapes |= {"policy_moves": (moves,), "policy_weights": (moves,), "lead": (), "score_mean": ()}
-    if judged:
-        shapes |= {"score_stdev": (), "ownership": (width["ownership"],)}
+    shapes |= {"score_stdev": (), "ownership": (width["ownership"],)} if judged else {"progress": ()}
     return {name: _blank(name, (rows, *shape)) for name, shape in shapes.items()}
 
 
@@ -382,6 +381,7 @@ class RowWriter:
         """Write the move played and the labels from the game's result."""
         for index, (row, entry) in enumerate(zip(rows, plies, strict=True), first):
             game = row.game
+            columns["progress"][index] = row.ply / int(game["moves"])
             if row.ply < int(game["moves"]):
                 code = int(self.table.codes[int(game["start"]) + int(game["stones"]) + row.ply])
                 columns["policy_moves"][index, 0] = policy_index(
