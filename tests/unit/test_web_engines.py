@@ -14,7 +14,7 @@ from tests.unit.test_web_tables import table
 from yomi.web import engines as engine_module
 from yomi.web import tables
 from yomi.web.engines import MAX_ENGINES, Engines
-from yomi.web.games import Clocks
+from yomi.web.games import Clocks, UnknownIdError
 from yomi.web.tables import Table, Tables
 
 
@@ -215,7 +215,7 @@ def test_a_visitor_has_a_limit_of_searches_and_games(log: list[str], monkeypatch
     kept = Tables()
     other, *own = (table("go", visitor=visitor) for visitor in ("b", "a", "a", "a"))
     assert [kept.add(each) for each in (other, *own)] == [[], [], [], [own[0].id]], "they do not vanish silently"
-    with pytest.raises(tables.UnknownTableError, match="closed for later ones: 2 games of one address"):
+    with pytest.raises(UnknownIdError, match="closed for later ones: 2 games of one address"):
         kept.get(own[0].id)
     assert [kept.get(each.id) for each in (other, *own[1:])] == [other, *own[1:]]
 

@@ -13,8 +13,8 @@ import yomi
 from tests.unit.test_web_tables import table
 from yomi.web import links, reviews
 from yomi.web.engines import Engines
+from yomi.web.games import UnknownIdError
 from yomi.web.reviews import PageReview, Reviews
-from yomi.web.tables import UnknownTableError
 
 
 def test_a_review_ends_with_the_server() -> None:
@@ -34,15 +34,15 @@ def test_reviews_wait_for_each_other_and_old_ones_are_dropped(monkeypatch: pytes
     async def visit() -> None:
         kept = Reviews(Engines({}))
         games = [table("go", record=f"(;GM[1]SZ[9]PB[{name}];B[ee])") for name in "axbc"]
-        first, second = kept.begin(games[0]), kept.begin(games[1])
-        assert kept.begin(games[0]) is first
+        first, second = games[0].begin_review(kept), games[1].begin_review(kept)
+        assert games[0].begin_review(kept) is first
         with pytest.raises(yomi.Error, match="too many reviews wait"):
-            kept.begin(games[2])
+            games[2].begin_review(kept)
         lines = [[line async for line in kept.follow(each)][-1] for each in (first, second)]
         assert [(line["isFinished"], line["detail"]) for line in lines] == [(True, ""), (False, "broken")]
         assert "PB[a]" in kept.page(first.id)
-        assert kept.begin(games[1]) is not second, "a review that failed can be repeated"
-        with pytest.raises(UnknownTableError):
+        assert games[1].begin_review(kept) is not second, "a review that failed can be repeated"
+        with pytest.raises(UnknownIdError):
             kept.page(first.id)
 
     asyncio.run(visit())

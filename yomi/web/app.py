@@ -192,7 +192,7 @@ def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = froze
         "/api/games/{name}/review", summary="Review the game: a line of JSON for each step, at last with its page"
     )
     async def review(name: str) -> StreamingResponse:
-        found = reviews.begin(tables.get(name))
+        found = tables.get(name).begin_review(reviews)
         return StreamingResponse(_lines(reviews.follow(found)), media_type="application/x-ndjson")
 
     @app.get("/api/games/{name}/record", summary="Return the game as SGF or KIF")

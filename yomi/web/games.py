@@ -26,6 +26,12 @@ MAX_MOVES = 1000  # moves of a game: 3.4 MB in Go
 MARKS = {play.RESIGNATION: "+R", play.TIME: "+T"}
 
 
+class UnknownIdError(yomi.Error):
+    """This server never began such a game or review, or dropped it to make room for newer ones."""
+
+    status = 404
+
+
 def begin(
     game: str, board: Board, record: str | None, *, handicap: int, rules: str, komi: float | None, gives: str
 ) -> tuple[Position[Any], dict[str, Any], dict[int, str]]:

@@ -22,7 +22,7 @@ from yomi.language import tr
 from yomi.library.arguments import no_progress
 from yomi.library.reviews import review_options
 from yomi.web.engines import Engines
-from yomi.web.tables import Table, UnknownTableError
+from yomi.web.games import UnknownIdError
 
 MAX_REVIEWS = 50  # that are kept; the oldest ones are dropped
 MAX_WAITING = 8  # reviews that run or wait
@@ -72,33 +72,23 @@ class Reviews:
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn = asyncio.Lock()
 
-    def begin(self, table: Table) -> PageReview:
-        """Return the review of a game as it is now. If there is none, begin it.
-
-        Raises:
-            Error: too many reviews wait, or the game has no moves.
-        """
-        moves = table.position.moves
-        if table.review and table.review[0] == moves and not table.review[1].error:
-            return table.review[1]
-        if not moves:
-            raise yomi.Error(tr("a review needs a game with moves: play some, or open a record"))
+    def begin(self, record: str, suffix: str) -> PageReview:
+        """Begin the review of a record, whose file would have this suffix. Raises Error if too many reviews wait."""
         if len(self._tasks) >= MAX_WAITING:
             raise yomi.Error(tr("too many reviews wait: try again later"))
         found = PageReview(self._engines)
-        table.review = moves, found
         self._reviews[found.id] = found
         if len(self._reviews) > MAX_REVIEWS:
             self._reviews.popitem(last=False)
-        task = asyncio.create_task(self._run(found, *table.record()))
+        task = asyncio.create_task(self._run(found, record, suffix))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return found
 
     def page(self, name: str) -> str:
-        """Return the page of a review, or raise UnknownTableError."""
+        """Return the page of a review, or raise UnknownIdError."""
         if name not in self._reviews or not self._reviews[name].page:
-            raise UnknownTableError(tr("this review is not known here any more: review the game again"))
+            raise UnknownIdError(tr("this review is not known here any more: review the game again"))
         return self._reviews[name].page
 
     async def follow(self, review: PageReview) -> AsyncGenerator[dict[str, Any] | None, None]:

@@ -24,10 +24,10 @@ from yomi.language import tr
 from yomi.library.position import Position
 from yomi.library.values import Report
 from yomi.web.engines import Engines
-from yomi.web.games import MAX_MOVES, Clocks, begin, letter, opinion, result_text
+from yomi.web.games import MAX_MOVES, Clocks, UnknownIdError, begin, letter, opinion, result_text
 
 if TYPE_CHECKING:
-    from yomi.web.reviews import PageReview
+    from yomi.web.reviews import PageReview, Reviews
 
 MAX_TABLES = 200  # games that are kept; the oldest ones are dropped
 MAX_TABLES_PER_VISITOR = 50
@@ -38,12 +38,6 @@ MAX_DROPPED = 10_000  # ids of dropped games that are remembered
 
 Sides = Literal["black", "white", "both"]
 SIDES = {"black": yomi.BLACK, "white": yomi.WHITE}
-
-
-class UnknownTableError(yomi.Error):
-    """This server never began such a game, or dropped it to make room for newer games."""
-
-    status = 404
 
 
 class StaleError(yomi.Error):
@@ -300,6 +294,16 @@ class Table:
             ending = {"ending": csa_ending(self.ended, position._raw)} if self.ended else {}
             return position.to_text("kif", **names, **ending), ".kif"
 
+    def begin_review(self, reviews: Reviews) -> PageReview:
+        """Return the review of these moves, begun if there is none. Raises Error if no move is played or many wait."""
+        moves = self.position.moves
+        if self.review and self.review[0] == moves and not self.review[1].error:
+            return self.review[1]
+        if not moves:
+            raise yomi.Error(tr("a review needs a game with moves: play some, or open a record"))
+        self.review = moves, reviews.begin(*self.record())
+        return self.review[1]
+
     def _player(self, side: int) -> str:
         return "" if SIDES.get(self.human, side) == side else "yomi"
 
@@ -367,17 +371,17 @@ class Tables:
         """Return a game.
 
         Raises:
-            UnknownTableError: there is no such game.
+            UnknownIdError: there is no such game.
             StaleError: the game does not have this number of moves. None: any number.
         """
         with self._lock:
             if name in self._dropped:
-                raise UnknownTableError(
+                raise UnknownIdError(
                     f"this game was closed for later ones: {MAX_TABLES_PER_VISITOR} games of one address are kept, "
                     f"{MAX_TABLES} in all; begin another game"
                 )
             if name not in self._tables:
-                raise UnknownTableError(tr("this game is not known here any more: begin another game"))
+                raise UnknownIdError(tr("this game is not known here any more: begin another game"))
             self._tables.move_to_end(name)
             if number not in (None, len(self._tables[name].position.moves)):
                 raise StaleError(tr("the game has changed in another window: this page now shows it as it is"))
