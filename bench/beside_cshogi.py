@@ -16,7 +16,7 @@ from yomi.engine.play import MATE
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.placement import SfenError
 from yomi.engine.shogi.players.mate import MateSearch
-from yomi.errors import IllegalMove, LineError
+from yomi.errors import IllegalMove, LineError, reraised
 from yomi.native.shogi.movegen import perft
 from yomi.nets.installation import pip_command
 
@@ -135,10 +135,8 @@ def read_problems(path: Path) -> list[ShogiGame]:
     for number, line in enumerate(lines, 1):
         text = line.strip().removeprefix("sfen ")
         if text and not text.startswith("#"):
-            try:
+            with reraised(SfenError, ProblemError, f"{path}, line {number}: "):
                 games.append(ShogiGame(text))
-            except SfenError as error:
-                raise ProblemError(f"{path}, line {number}: {error}") from None
     if not games:
         raise ProblemError(f"{path} has no position")
     return games

@@ -34,6 +34,7 @@ from yomi.engine.options import Options
 from yomi.engine.pictures import PlotError
 from yomi.engine.players.setup import tuned
 from yomi.engine.registry import GAMES, GO, SHOGI
+from yomi.errors import reraised
 from yomi.nets.files import check_file
 from yomi.nets.installation import require_package
 
@@ -404,10 +405,8 @@ def _add_perft(add: Add) -> None:
 def _perft(module: Any, args: argparse.Namespace) -> Rows:
     from yomi.engine.shogi.placement import STARTPOS, SfenError
 
-    try:
+    with reraised(SfenError, CliError, "--sfen: "):
         return list(module.count_leaves(args.sfen or STARTPOS, args.depth))
-    except SfenError as error:
-        raise CliError(f"--sfen: {error}") from None
 
 
 def _add_mate(add: Add) -> None:
@@ -494,7 +493,7 @@ def _choices(choices: Any, args: argparse.Namespace) -> Rows:
     from yomi.engine.clients.spec import EngineLimits, is_own, parse_spec, with_unique_names
 
     game = GAMES[args.game]
-    try:
+    with reraised(ValueError, CliError):
         _, words = split_game(args.players, args.game)
         if not words:
             raise CliError("no PLAYER after the game: expected at least one")
@@ -507,8 +506,6 @@ def _choices(choices: Any, args: argparse.Namespace) -> Rows:
         rules = kind.rules(collect(args, game), None, 0)
         found = itertools.islice(choices.read_positions(args.positions, kind, rules, args.begin, args.every), args.most)
         return list(choices.run(specs, judge, kind, rules, list(found), args.balance, args.turns, args.out, say))
-    except ValueError as error:
-        raise CliError(str(error)) from None
 
 
 def _add_precision(add: Add, game: Game[Any, Any], first: str) -> None:

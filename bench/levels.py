@@ -10,24 +10,22 @@ import time
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.game import Game
 from yomi.engine.levels import COUNT, TABLE, Rating, level_settings, subject_of
 from yomi.engine.machine import usable_cores
 from yomi.engine.matches.rating import CONFIDENCE, fit
 from yomi.engine.matches.results import WinDrawLoss
+from yomi.engine.options import Options
 from yomi.engine.play import play_game
+from yomi.engine.players.player import Player
 from yomi.errors import LineError
 from yomi.nets.files import write_atomically
 from yomi.nets.text import parse_json
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.options import Options
-    from yomi.engine.players.player import Player
 
 # Bytes for the tree of a player.
 MEMORY = 64 * 2**20

@@ -7,21 +7,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from yomi.engine.evaluators.queue import Job
+from yomi.engine.evaluators.base import Evaluator
+from yomi.engine.evaluators.queue import EvaluationQueue, Job
+from yomi.engine.game import BenchmarkPositions
+from yomi.engine.search.types import SearchableGame, SearchSettings
 from yomi.native.game_calls import index_legal_moves
 from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import Batch
 from yomi.native.tree.buffers import make_batch
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.base import Evaluator
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.game import BenchmarkPositions
-    from yomi.engine.search.types import SearchableGame, SearchSettings
-    from yomi.native.tree.arrays import Batch
 
 # Largest batch size to try, even if the search uses smaller batches.
 LARGEST_BATCH = 32

@@ -6,7 +6,7 @@ import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.bench.measure import batch_sizes, evaluator_rate
 from yomi.engine.default_network import network_file
@@ -15,16 +15,13 @@ from yomi.engine.evaluators.devices import devices_of
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.network import open_network
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.game import BenchmarkPositions
+from yomi.engine.game import BenchmarkPositions, Game
+from yomi.engine.options import Options
 from yomi.engine.players.precision import compare, record
 from yomi.engine.search.search import Search
 from yomi.engine.search.types import Limits, SearchSettings
 from yomi.native.spec import Inputs
 from yomi.native.tree import arrays
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.options import Options
 
 BACKENDS = ("native", "onnx")
 BATCH_SIZES = (1, 4, 8)

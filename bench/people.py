@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.bench.choices import ChoicesError, read_games
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.game import Game
 from yomi.engine.levels import level_settings
+from yomi.engine.options import Options
 from yomi.engine.players.people import features
+from yomi.engine.players.player import Player
 from yomi.engine.search.types import Limits
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.options import Options
-    from yomi.engine.players.player import Player
 
 MEMORY = 64 * 2**20  # bytes for the tree
 FIRST = 4  # moves of a game before the first position

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.bench.measure import batch_sizes, evaluator_rate
 from yomi.engine.cli.output import say
 from yomi.engine.cli.parser import CliError
+from yomi.engine.game import Game
 from yomi.engine.learning.processes import process_workers
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.workers import Task
+from yomi.engine.options import Options
 from yomi.settings import make_settings
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.options import Options
 
 # Concurrent games of each process.
 GAMES = (8, 16, 32, 64)

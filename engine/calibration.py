@@ -10,20 +10,17 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import KINDS, find_fault
+from yomi.engine.game import Game
 from yomi.engine.machine import usable_cores
+from yomi.engine.options import Options, Value
 from yomi.engine.players.setup import TUNED, Tuning
+from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.search import Search
-from yomi.engine.search.types import Limits
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.options import Options, Value
-    from yomi.engine.search.base import PositionSearch
-    from yomi.engine.search.types import SearchableGame
+from yomi.engine.search.types import Limits, SearchableGame
 
 TURNS = 3
 WARM_UP = 0.2  # seconds of search before the first turn, to fill caches and raise clock rates

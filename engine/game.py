@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from yomi.errors import reraised
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from contextlib import AbstractContextManager
@@ -169,14 +171,12 @@ class Game(abc.ABC, Generic[G, P]):
         from yomi.errors import CompileError
 
         on_processor = has_network(options) and devices_of(options)[0].is_cpu
-        try:
+        with reraised(CompileError, LoadingError):
             everything = learning or not (on_processor and self._needs_first_kernels(options))
             alpha_beta = alpha_beta_file(options, self.name) is not None
             self.compile(say, everything=everything, learning=learning, alpha_beta=alpha_beta)
             if alpha_beta and options.people_prior > 0.0:  # the policy beside it comes from a tree
                 self.compile(say, everything=False)
-        except CompileError as error:
-            raise LoadingError(str(error)) from None
 
     def _needs_first_kernels(self, options: Options) -> bool:
         """Return whether the options need no other kernels than those of the bundled networks for processors."""

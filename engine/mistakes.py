@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from yomi.engine.records import Score
 from yomi.errors import LineError
 from yomi.language import is_japanese, tr
-
-if TYPE_CHECKING:
-    from yomi.engine.records import Score
 
 CLASSES = ("inaccuracy", "mistake", "blunder")
 PLURALS = {"inaccuracy": "inaccuracies", "mistake": "mistakes", "blunder": "blunders"}

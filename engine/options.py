@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from yomi.errors import reraised
 from yomi.language import tr
 from yomi.settings import OptionError, Setting, Usi, Value, choice, did_you_mean, flag, number, option, rows_of
 
@@ -621,10 +622,8 @@ def read_tables(path: Path, games: Iterable[str] = ()) -> dict[str, dict[str, Va
     known = {*games, *(game for row in TABLE.values() for game in row.games)} - {""}
     of_games = {key: value for key, value in data.items() if key in known and isinstance(value, dict)}
     tables = {"": {key: value for key, value in data.items() if key not in of_games}, **of_games}
-    try:
+    with reraised(OptionError, OptionError, f"{path}: "):
         return {game: _checked(table, game) for game, table in tables.items()}
-    except OptionError as error:
-        raise OptionError(f"{path}: {error}") from None
 
 
 def _checked(table: Mapping[str, Any], game: str) -> dict[str, Value]:

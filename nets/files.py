@@ -17,6 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
+from yomi.errors import reraised
 from yomi.nets.errors import NetworkError
 from yomi.system import patiently, replace
 
@@ -285,10 +286,8 @@ def known_digest(path: Path) -> str:
     Raises:
         NetworkError: see `source_digest`.
     """
-    try:
+    with reraised(OSError, NetworkError, f"{path}: cannot be read: "):
         seen = path.stat()
-    except OSError as error:
-        raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
     return _digest_of(path, seen.st_ino, seen.st_size, seen.st_mtime_ns)
 
 

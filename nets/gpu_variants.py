@@ -16,6 +16,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from yomi.errors import reraised
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import default_cache_dir, source_digest, write_atomically
 from yomi.nets.onnx_file import data_files
@@ -76,11 +77,9 @@ def variant_file(path: Path, variant: Variant, cache_dir: Path | None = None) ->
     if entry.exists():
         return entry
     content = make_variant(path, variant)
-    try:
+    with reraised(OSError, NetworkError, f"{entry}: cannot be written: "):
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(entry, content)
-    except OSError as error:
-        raise NetworkError(f"{entry}: cannot be written: {error.strerror or error}") from error
     return entry
 
 

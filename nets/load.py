@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+from yomi.errors import reraised
 from yomi.nets.dlshogi.network import ShogiForm, ShogiNetwork, recognise
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import default_cache_dir, source_digest, temporary_cache_dir, write_atomically
@@ -86,13 +87,11 @@ def open_file(path: str | Path) -> NetworkFile:
         NetworkError: the file cannot be read, or is of an unknown kind.
     """
     path = Path(path)
-    try:
+    with reraised(OSError, NetworkError, f"{path}: cannot be read: "):
         if path.is_dir():
             raise NetworkError(f"{path}: is a folder, expected a network file")
         header = read_onnx_header(path)
         start = _start(path)
-    except OSError as error:
-        raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
     if header is not None:
         return _open_onnx(path, header)
     if looks_like_nnue(start):
@@ -160,10 +159,8 @@ def prepare(file: NetworkFile, board_size: BoardSize, cache_dir: str | Path | No
 
 def _recognise(path: Path, header: OnnxHeader) -> ShogiNetwork | None:
     """Return the form of a shogi network in an ONNX file, or None for other networks. Errors name the file."""
-    try:
+    with reraised(NetworkError, NetworkError, f"{path}: "):
         return recognise(header)
-    except NetworkError as error:
-        raise NetworkError(f"{path}: {error}") from None
 
 
 def _start(path: Path) -> bytes:
@@ -211,10 +208,8 @@ def _convert(path: Path, board_size: BoardSize, digest: str, folder: Path, stem:
     except OSError as error:
         spare = temporary_cache_dir()
         _log.warning("cache folder %s cannot be written (%s): using %s", folder, error.strerror or error, spare)
-    try:
+    with reraised(OSError, NetworkError, f"{spare / 'nets' / name}: cannot be written: "):
         return _store(spare, name, content)
-    except OSError as error:
-        raise NetworkError(f"{spare / 'nets' / name}: cannot be written: {error.strerror or error}") from error
 
 
 def _store(folder: Path, name: str, content: bytes) -> Path:

@@ -15,18 +15,17 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.errors import reraised
 from yomi.nets.data.metrics import ILLEGAL, Judged
+from yomi.nets.data.shards import Arrays
 from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import NetworkInfo
 from yomi.nets.text import parse_json
-
-if TYPE_CHECKING:
-    from yomi.nets.data.shards import Arrays
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -136,10 +135,8 @@ def read_info(path: Path) -> NetworkInfo:
         OSError: it cannot be read.
     """
     header, _ = _read_header(path)
-    try:
+    with reraised(NetworkError, NetworkError, f"{path}: "):
         return NetworkInfo.from_props(header.get(METADATA, {}))
-    except NetworkError as error:
-        raise NetworkError(f"{path}: {error}") from None
 
 
 def read_sparse(path: Path) -> dict[str, Array]:
@@ -168,10 +165,8 @@ def read_sparse(path: Path) -> dict[str, Array]:
                 f"{path}: tensor {name} of {size} bytes at {begin} to {end} of {len(data)} found, expected all of it"
             )
         tensors[name] = data[begin:end].view(kind).reshape(shape)
-    try:
+    with reraised(NetworkError, NetworkError, f"{path}: "):
         check_tensors(tensors)
-    except NetworkError as error:
-        raise NetworkError(f"{path}: {error}") from None
     return tensors
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from yomi.errors import LineError
+from yomi.errors import LineError, reraised
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import write_atomically
 from yomi.nets.text import parse_json
@@ -132,7 +132,5 @@ def keep_files(folder: Path, files: Mapping[str, tuple[str, bytes]], *, accept_c
 
 def content_of(path: Path) -> tuple[str, bytes]:
     """Return the name and the content of a file. Raises NetworkError."""
-    try:
+    with reraised(OSError, NetworkError, f"{path}: "):
         return path.name, path.read_bytes()
-    except OSError as error:
-        raise NetworkError(f"{path}: {error.strerror}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 
 # Characters to keep of a longer text. Its beginning names the file, and its end the expected value.
 _HEAD, _TAIL = 700, 400
@@ -32,6 +33,25 @@ class LineError(Error):
 
     def __str__(self) -> str:
         return one_line(super().__str__())
+
+
+class reraised:  # noqa: N801  (it reads like a statement)
+    """Raise errors of this block as another kind: `with reraised(OSError, NetworkError, f"{path}: "): ...`.
+
+    The new text is `before` and the old text. The text of an OSError is its reason, without its number and file.
+    """
+
+    def __init__(
+        self, caught: type[Exception] | tuple[type[Exception], ...], kind: Callable[[str], Exception], before: str = ""
+    ) -> None:
+        self._caught, self._kind, self._before = caught, kind, before
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
+        if isinstance(error, self._caught):
+            reason = error.strerror if isinstance(error, OSError) else None
+            raise self._kind(f"{self._before}{reason or error}") from None
 
 
 def fault_of(file: object, error: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.go.game import GoGame, score_text
@@ -15,16 +15,13 @@ from yomi.engine.go.scoring import final_score
 from yomi.engine.go.sgf import GameRecord, SgfError, record_of
 from yomi.engine.go.svg import goban
 from yomi.engine.options import MAX_KOMI
-from yomi.engine.pictures import rows_of
-from yomi.errors import IllegalMove
+from yomi.engine.pictures import Grid, rows_of
+from yomi.errors import IllegalMove, reraised
 from yomi.library import arguments
 from yomi.library.position import FileRecord, Position, Result, move_text, place_of, with_info
 from yomi.library.values import Names
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
 from yomi.nets.files import write_atomically
-
-if TYPE_CHECKING:
-    from yomi.engine.pictures import Grid
 
 __all__ = ["Game", "Record", "parse", "read"]
 
@@ -66,10 +63,8 @@ class Game(Position[GoGame]):
         self._raw = GoGame(board, _rules(rules), komi)
         points = self._points("handicap", handicap)
         if points:
-            try:
+            with reraised(HandicapError, IllegalMove):
                 self._raw.place_handicap(points)
-            except HandicapError as error:
-                raise IllegalMove(str(error)) from None
 
     @property
     def size(self) -> int:
@@ -150,10 +145,8 @@ class Game(Position[GoGame]):
         return board.vertex(board.move_at(index))
 
     def _parse(self, text: str) -> int:
-        try:
+        with reraised(VertexError, IllegalMove):
             return self._raw.board.parse_vertex(move_text(text))
-        except VertexError as error:
-            raise IllegalMove(str(error)) from None
 
     def _points(self, name: str, moves: Iterable[str]) -> list[int]:
         """Return an argument that lists stones as points. `name` is the argument's name for the error message."""

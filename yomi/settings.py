@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import Any, TypeVar, cast
 
-from yomi.errors import LineError
+from yomi.errors import LineError, reraised
 from yomi.language import tr
 
 Value = bool | int | float | str | None
@@ -385,10 +385,8 @@ def load_settings(kind: type, values: Mapping[str, Any], place: str = "") -> dic
         if row is None:
             known = dict.fromkeys(row.key for row in rows.values())
             raise OptionError(f"{place}unknown setting {name!r}, expected one of {', '.join(known)}")
-        try:
+        with reraised(OptionError, OptionError, f"{place}"):
             found[row.name] = row.load(value)
-        except OptionError as error:
-            raise OptionError(f"{place}{error}") from None
     return found
 
 

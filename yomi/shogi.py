@@ -15,7 +15,7 @@ from yomi.engine.shogi.notation import NotationError, format_usi, parse_any
 from yomi.engine.shogi.placement import START_WORD, STARTPOS, source_of, target_of
 from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
-from yomi.errors import IllegalMove
+from yomi.errors import IllegalMove, reraised
 from yomi.library import arguments
 from yomi.library.position import FileRecord, Position, Result, move_text, place_of, with_info
 from yomi.library.values import Names
@@ -86,10 +86,8 @@ class Game(Position[ShogiGame]):
         return int(policy_index(self._raw.position, code, 0))
 
     def _parse(self, text: str) -> int:
-        try:
+        with reraised(NotationError, IllegalMove):
             return parse_any(move_text(text), self._raw.placement, self._raw.last_target, self._raw.is_legal)
-        except NotationError as error:
-            raise IllegalMove(str(error)) from None
 
     def _text(self, code: int) -> str:
         return format_usi(code)

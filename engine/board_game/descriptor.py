@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.board_game.definition import BoardGame, BoardGameError, load_board_game
 from yomi.engine.board_game.kernels import home_of, rules_of
@@ -19,9 +19,12 @@ from yomi.engine.board_game.play import (
     make_queue,
     search_settings,
 )
+from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import BenchmarkPositions, Game, Say
+from yomi.engine.options import Options, Value
 from yomi.engine.records import Score
-from yomi.errors import CompileError
+from yomi.engine.search.types import SearchSettings
+from yomi.errors import CompileError, reraised
 from yomi.native.game_calls import BoundBoard
 from yomi.native.precompile import compile_names
 from yomi.native.spec import Inputs
@@ -30,19 +33,12 @@ from yomi.nets.metadata import FEATURE_SETS, FeatureSet
 from yomi.nets.user_files import PythonFileError, read_source
 from yomi.settings import OptionError
 
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.options import Options, Value
-    from yomi.engine.search.types import SearchSettings
-
 
 def game_of_file(name: str) -> FileGame:
     """Return the game `FILE.py:NAME`. Raises OptionError, with one line, if the file has none."""
     name = os.path.abspath(name)
-    try:
+    with reraised((PythonFileError, UnicodeDecodeError), OptionError):
         return _game_of_source(name, read_source(name))
-    except (PythonFileError, UnicodeDecodeError) as error:
-        raise OptionError(str(error)) from None
 
 
 def _game_of_source(name: str, source: str) -> FileGame:
@@ -79,10 +75,8 @@ class FileGame(Game[BoardState, BoardPlayer]):
         compile_names(["go"], say)  # the tree and the networks, which all games share
         if not home_of(self.board_game).exists():
             say(f"compiling {self.title}")
-        try:
+        with reraised(BoardGameError, CompileError):
             rules = rules_of(self.board_game)
-        except BoardGameError as error:
-            raise CompileError(str(error)) from None
         board = BoundBoard(make_board(rules.spec, BoardState(self.board_game).record))
         board.count_moves()
         board.with_batch(make_batch(rules.spec, 1, Inputs.NUMBERS))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -18,20 +18,15 @@ from numba import types
 from numba.core import cgutils
 from numba.core.errors import NumbaError
 
-from yomi.engine.board_game.definition import FUNCTIONS, BoardGameError, fault_of
+from yomi.engine.board_game.definition import FUNCTIONS, BoardGame, BoardGameError, fault_of
 from yomi.native import game as interface
 from yomi.native.bits import U, mixed, random_below
-from yomi.native.bound_kernels import ROWS_ENTRY, Entry, load, types_of
+from yomi.native.bound_kernels import ROWS_ENTRY, Calls, Entry, load, types_of
 from yomi.native.game import ONGOING, OVER
 from yomi.native.jit import CACHE_DIRECTORY, kernel, machine_code, mark_kernel
 from yomi.native.spec import GameSpec
-from yomi.native.tree.arrays import VALUE
+from yomi.native.tree.arrays import VALUE, Batch
 from yomi.nets.files import write_atomically
-
-if TYPE_CHECKING:
-    from yomi.engine.board_game.definition import BoardGame
-    from yomi.native.bound_kernels import Calls
-    from yomi.native.tree.arrays import Batch
 
 ROLLOUTS = 4  # random games for each leaf
 CHECKED_GAMES, MAX_PLIES = 8, 10_000  # random games that check the functions

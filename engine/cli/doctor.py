@@ -13,17 +13,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from yomi import __version__
-from yomi.engine.evaluators.devices import install_command
+from yomi.engine.evaluators.devices import Device, install_command
 from yomi.engine.machine import processor_name, usable_cores
 from yomi.errors import CompileError
 from yomi.language import tr
 from yomi.nets.installation import EXTRA_OF, extra_command, pip_command
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.devices import Device
 
 USAGE = "yomi doctor"
 EPILOG = """\

@@ -25,7 +25,7 @@ from yomi.engine.cli.output import say, set_up_logs
 from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS, OptionError, Options, Value
-from yomi.errors import LineError
+from yomi.errors import LineError, reraised
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -189,10 +189,8 @@ def override_settings(options: Options, pairs: Mapping[str, str]) -> Settings:
     """Return the initial settings of queries: the options, changed by `pairs`. Unknown keys are reported on stderr."""
     from yomi.engine.go.analysis.fields import FieldError, Settings, override
 
-    try:
+    with reraised(FieldError, CliError, "--override-config: "):
         settings, unknown = override(Settings(options), pairs)
-    except FieldError as error:
-        raise CliError(f"--override-config: {error}") from None
     for key in sorted(set(unknown) - IGNORED):
         print(f"yomi: warning: --override-config {key}: unknown setting, ignored", file=sys.stderr)
     return settings
@@ -247,10 +245,8 @@ def _run_server(args: argparse.Namespace, protocol: str, make_client: MakeClient
 
     settings = read_settings(args.file, protocol)
     accounts = _chosen(settings.accounts, args)
-    try:
+    with reraised(PasswordError, CliError, f"{args.file}: "):
         passwords = {account.name: account.password() for account in accounts}
-    except PasswordError as error:
-        raise CliError(f"{args.file}: {error}") from None
     forget_environment(settings.password_variables)
     set_up_logs(Options(log_file=args.log_file, log_level=args.log_level))
     settings.records.mkdir(parents=True, exist_ok=True)
@@ -319,10 +315,8 @@ def _open_seat(
 
     if account.command:
         return open_engine(account)
-    try:
+    with reraised((EvaluatorError, OptionError), GaveUpError, f"{account.name}: "):
         return open_yomi(game.load_player(options.copy(), say))
-    except (EvaluatorError, OptionError) as error:
-        raise GaveUpError(f"{account.name}: {error}") from None
 
 
 def _command(name: str, protocol: str, make_client: MakeClient, **example: object) -> Command:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from yomi.engine.cli.flags import (
     add_cluster,
@@ -27,6 +27,8 @@ from yomi.engine.cli.games import add_children, add_games, split_game
 from yomi.engine.cli.output import LINE_ENDS, echo, plot_check, say, set_up_logs
 from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.clients.spec import spec_table, without_secrets
+from yomi.engine.game import Game
+from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.settings import (
     BOARD,
     DuelSettings,
@@ -41,13 +43,9 @@ from yomi.engine.options import TABLE, Value
 from yomi.engine.records import LeftOut
 from yomi.engine.registry import GAMES
 from yomi.engine.signals import ended_by_a_signal
-from yomi.errors import printable
+from yomi.errors import printable, reraised
 from yomi.nets.text import read_toml
 from yomi.settings import OptionError, did_you_mean, load_settings, rows_of
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.matches.results import GameResult
 
 USAGE = "yomi match [GAME] PLAYER PLAYER [PLAYER ...] [options]"
 EPILOG = """\
@@ -216,10 +214,8 @@ def show(args: argparse.Namespace, results: Sequence[GameResult]) -> None:
     else:
         echo((to_markdown(made) if args.format == "markdown" else to_text(made)).removesuffix("\n"))
     if args.plot is not None:
-        try:
+        with reraised(PlotError, CliError, f"--plot {args.plot}: "):
             plot_ratings(made, args.plot)
-        except PlotError as error:
-            raise CliError(f"--plot {args.plot}: {error}") from None
 
 
 RATE = Command("yomi rate FILE [FILE ...] [options]", RATE_EPILOG, _add_rate, _run_rate)
@@ -267,10 +263,8 @@ def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]
         if name not in known:
             what = "no option of a duel's player" if name in TABLE else "unknown option"
             raise CliError(f"{flag} {word}: {what}, expected OPTION=VALUE{did_you_mean(name, known)}")
-        try:
+        with reraised(OptionError, CliError, f"{flag} {word}: "):
             changes[name] = TABLE[name].parse(value if equals else "true")
-        except OptionError as error:
-            raise CliError(f"{flag} {word}: {error}") from None
     return changes
 
 
@@ -292,11 +286,8 @@ def _play(args: argparse.Namespace, kind: type[SideBySideSettings], work: Callab
     for player in players:
         check(player, game)
     cluster = asked_cluster(args, settings.processes)
-    try:
-        with ended_by_a_signal():
-            report = work(game, players, settings, cluster=cluster, words=args.command_words)
-    except ValueError as error:
-        raise CliError(str(error)) from None
+    with reraised(ValueError, CliError), ended_by_a_signal():
+        report = work(game, players, settings, cluster=cluster, words=args.command_words)
     echo(str(report))
     return 0
 

@@ -14,6 +14,7 @@ from yomi.engine.cli.parser import CliError, add_actions
 from yomi.engine.default_network import check_network, named_file, network_path
 from yomi.engine.options import TABLE, Options
 from yomi.engine.registry import GAMES
+from yomi.errors import reraised
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import check_file, check_folder, default_cache_dir, write_atomically
 from yomi.nets.models import BUNDLED, FAST, FOR_ALPHA_BETA, FOR_LEVELS, Bundled, default_network, fast_network
@@ -221,10 +222,8 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
             raise NetworkError(f"{path}: {file.kind.value} found, expected a sparse network")
         infos.append(file.describe())
         found.append(read_sparse(path))
-    try:
+    with reraised(NetworkError, NetworkError, f"{moves}: "):
         tensors = joined(*found)
-    except NetworkError as error:
-        raise NetworkError(f"{moves}: {error}") from None
     parts = zip(("values", "moves"), infos, strict=True)
     training = {f"{part}: {name}": text for part, part_info in parts for name, text in part_info.training.items()}
     info = dataclasses.replace(infos[0], name=out.stem, source_file="", source_sha256="", training=training)

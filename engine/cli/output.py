@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.cli.parser import CliError
 from yomi.engine.machine import package_versions, processor_name, usable_cores
-from yomi.errors import printable
+from yomi.errors import printable, reraised
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
@@ -57,10 +57,8 @@ def set_up_logs(options: Options) -> None:
     console.setFormatter(_TerminalFormatter("yomi: %(levelname)s: %(message)s"))
     root.addHandler(console)
     if options.log_file is not None:
-        try:
+        with reraised(OSError, CliError, f"--log-file {options.log_file}: "):
             file = LogFile(options.log_file, encoding="utf-8", errors="backslashreplace")
-        except OSError as error:
-            raise CliError(f"--log-file {options.log_file}: {error.strerror}") from None
         file.setLevel(options.log_level.upper())
         file.setFormatter(
             logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
@@ -143,9 +141,7 @@ def plot_check(path: Path | None = None) -> None:
     from yomi.engine.pictures import PlotError, check
     from yomi.nets.files import check_file
 
-    try:
+    with reraised(PlotError, CliError, f"--plot{'' if path is None else f' {path}'}: "):
         check(path)
-    except PlotError as error:
-        raise CliError(f"--plot{'' if path is None else f' {path}'}: {error}") from None
     if path is not None:
         check_file(path)

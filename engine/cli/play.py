@@ -8,15 +8,16 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.cli.flags import add_options, add_settings, check_limited, collect, settings_of, visits_without_limit
 from yomi.engine.cli.games import add_games, ending_fault
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.game import Game
 from yomi.engine.levels import AUTO, COUNT, FULL, Follower, describe_level, level_settings
-from yomi.engine.options import TABLE, Options
+from yomi.engine.options import TABLE, Options, Value
 from yomi.engine.registry import GAMES
 from yomi.engine.screen import is_interactive
 from yomi.engine.selfplay import COMMAND as SELFPLAY
@@ -25,10 +26,6 @@ from yomi.engine.signals import ended_by_a_signal
 from yomi.engine.terminal import ENGINE, YOU, Terminal
 from yomi.language import counted, tr
 from yomi.nets.files import check_file
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.options import Value
 
 COMMAND = "play"
 USAGE = "yomi play GAME [options]"

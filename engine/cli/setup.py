@@ -14,6 +14,7 @@ from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, Command, add_actions
 from yomi.engine.options import TABLE, read_tables
 from yomi.engine.registry import GAMES
+from yomi.errors import reraised
 from yomi.language import tr
 from yomi.nets.files import default_cache_dir, temporary_cache_dir, write_atomically
 from yomi.nets.installation import pip_command, require_package
@@ -148,11 +149,9 @@ def _run_config(args: argparse.Namespace) -> int:
 def _init(path: Path) -> None:
     if os.path.lexists(path):
         raise CliError(f"{path} exists: edit it, or remove it first")
-    try:
+    with reraised(OSError, CliError, f"cannot write {path}: "):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, _template().encode())
-    except OSError as error:
-        raise CliError(f"cannot write {path}: {error.strerror or error}") from None
     echo(f"wrote {path}: remove a # in it to set an option")
 
 
@@ -173,12 +172,10 @@ def _assignment(row: Setting, value: Value) -> str:
 
 
 def _show(path: Path) -> str:
-    try:
+    with reraised(OSError, CliError, f"cannot read {path}: "):
         if not path.exists():
             return f"# {path}: no such file; yomi config init writes one"
         tables = read_tables(path, GAMES)
-    except OSError as error:
-        raise CliError(f"cannot read {path}: {error.strerror}") from None
     lines = [f"# {path}"]
     for table, values in tables.items():
         lines += ["", f"[{table}]"] if table and values else []

@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 
 from yomi.engine.clock import TimeSettings, TimeSystem
 from yomi.engine.options import TABLE, OptionError, rows_for
-from yomi.errors import LineError
+from yomi.errors import LineError, reraised
 from yomi.settings import did_you_mean
 from yomi.system import split_command
 
@@ -187,7 +187,7 @@ def parse_spec_table(values: Mapping[str, object], game: str, protocol: str) -> 
     name = name or PurePath(command[0]).name.removesuffix(".exe")
     if any(ord(character) < 32 for character in name):
         raise SpecError(f"name {name!r}: expected a name of one line, without control characters")
-    try:
+    with reraised(SpecError, SpecError, f"player '{name}': "):
         return EngineSpec(
             name,
             tuple(command),
@@ -198,8 +198,6 @@ def parse_spec_table(values: Mapping[str, object], game: str, protocol: str) -> 
             environment,
             evaluations == "true",
         )
-    except SpecError as error:
-        raise SpecError(f"player '{name}': {error}") from None
 
 
 def command_of(values: Mapping[str, object]) -> list[str]:
@@ -244,10 +242,8 @@ def _yomi(command: list[str], game: str, protocol: str) -> tuple[dict[str, objec
             hint = did_you_mean(name, known)
             raise SpecError(f"yomi:{word}: {what} '{key}', expected OPTION=VALUE with one of yomi help options{hint}")
         row = known[name]
-        try:
+        with reraised(OptionError, SpecError, f"yomi:{word}: "):
             parsed = row.parse(value if equals else "true")
-        except OptionError as error:
-            raise SpecError(f"yomi:{word}: {error}") from None
         if name in YOMI_LIMITS and parsed is not None:
             limits[name] = value
         elif row.kind == "flag":

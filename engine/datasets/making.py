@@ -8,20 +8,19 @@ import lzma
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.datasets.shards import ShardWork
+from yomi.engine.game import Game, Say
 from yomi.engine.records import MAX_RECORD_BYTES, LeftOut, refuse_special
+from yomi.errors import reraised
 from yomi.native.jit import CACHE_DIRECTORY, kernel_key
 from yomi.nets.data.shards import SPLITS, shard_name
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import source_digest
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game, Say
 
 GO_SUFFIXES = (".sgf", ".gib", ".ngf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
 _PART = 1 << 20
@@ -70,13 +69,11 @@ def readable_files(
 
 def open_file(path: Path) -> IO[bytes]:
     """Open a file, decompressing .xz and .gz."""
-    try:
+    with reraised(OSError, NetworkError, f"{path}: "):
         suffix = path.suffix.lower()
         if suffix == ".xz":
             return cast(IO[bytes], lzma.open(path, "rb"))
         return cast(IO[bytes], gzip.open(path, "rb")) if suffix == ".gz" else path.open("rb")
-    except OSError as error:
-        raise NetworkError(f"{path}: {error.strerror or error}") from None
 
 
 def _expect_size(path: Path, size: int) -> None:

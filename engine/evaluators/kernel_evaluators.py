@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.devices import CPU, Device, check_backend
 from yomi.engine.evaluators.network import FileEvaluator, FileFormat
+from yomi.native.bound_kernels import Calls
 from yomi.native.forward.emit import WIDTH
 from yomi.native.sparse.network import network_of
 from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import Batch
 from yomi.native.tree.uniform import write_zeros
 from yomi.nets.errors import NetworkError
+from yomi.nets.load import NetworkFile
 from yomi.nets.sparse import read_sparse, with_rows
-
-if TYPE_CHECKING:
-    from yomi.native.bound_kernels import Calls
-    from yomi.native.tree.arrays import Batch
-    from yomi.nets.load import NetworkFile
 
 ROWS = 1  # of a batch: an evaluation costs no more than the rest of a playout, and single rows make the best search
 

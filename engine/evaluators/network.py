@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,27 +17,19 @@ from yomi.engine.evaluators.base import Evaluator, EvaluatorError, UnsupportedEr
 from yomi.engine.evaluators.devices import CPU, NATIVE_PRECISIONS, Device, check_backend, expect_packages
 from yomi.errors import one_line
 from yomi.language import tr
-from yomi.native.bound_kernels import NO_CALLS
+from yomi.native.bound_kernels import NO_CALLS, Calls, Entry
 from yomi.native.forward.builder import Program, ProgramBuilder
 from yomi.native.forward.entry import SQUASHES, decode, decode_rows
 from yomi.native.packing import pack
-from yomi.native.spec import Inputs, packed_words
+from yomi.native.spec import GameSpec, Inputs, packed_words
+from yomi.native.tree.arrays import Batch
 from yomi.native.tree.buffers import make_batch
 from yomi.nets.data.metrics import Judged
 from yomi.nets.errors import NetworkError
-from yomi.nets.load import open_file
-from yomi.nets.metadata import BoardSize
+from yomi.nets.load import NetworkFile, open_file
+from yomi.nets.metadata import BoardSize, NetworkInfo
 from yomi.nets.onnx_file import UnsupportedGraphError, read_onnx_graph
 from yomi.nets.onnx_program import Ends, write_program
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from yomi.native.bound_kernels import Calls, Entry
-    from yomi.native.spec import GameSpec
-    from yomi.native.tree.arrays import Batch
-    from yomi.nets.load import NetworkFile
-    from yomi.nets.metadata import NetworkInfo
 
 Array: TypeAlias = npt.NDArray[Any]
 FloatArray: TypeAlias = npt.NDArray[np.float32]

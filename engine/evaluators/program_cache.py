@@ -13,9 +13,10 @@ import json
 import logging
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from yomi.errors import one_line
 from yomi.native.forward.builder import Program, aligned
@@ -26,9 +27,6 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.files import atomic_writer, default_cache_dir
 from yomi.nets.metadata import NetworkInfo
 from yomi.nets.text import parse_json
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _log = logging.getLogger("yomi.networks")
 

@@ -13,16 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from yomi.engine.evaluators.base import EvaluatorError
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.base import Evaluator
-    from yomi.native.bound_kernels import Calls
-    from yomi.native.tree.arrays import Batch
+from yomi.engine.evaluators.base import Evaluator, EvaluatorError
+from yomi.native.bound_kernels import Calls
+from yomi.native.tree.arrays import Batch
 
 T = TypeVar("T")
 

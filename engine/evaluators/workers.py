@@ -19,15 +19,12 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
+from yomi.engine.evaluators.base import DeviceLostError, Evaluator, EvaluatorError, stop_making
+from yomi.engine.evaluators.devices import Device
 from yomi.engine.evaluators.queue import EvaluationQueue, EvaluatorCall, InlineQueue, Job
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.base import Evaluator
-    from yomi.engine.evaluators.devices import Device
-    from yomi.native.tree.arrays import Batch
+from yomi.native.tree.arrays import Batch
 
 _log = logging.getLogger("yomi.evaluators")
 

@@ -25,6 +25,7 @@ from yomi.engine.evaluators.network import (
     graph_program,
 )
 from yomi.engine.evaluators.program_cache import keep_program, load_program
+from yomi.errors import reraised
 from yomi.language import tr
 from yomi.native.bound_kernels import Calls
 from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, Program, ProgramBuilder
@@ -131,10 +132,8 @@ class KataGo(Format):
         reason = unsupported(network)
         if reason is not None:
             raise UnsupportedError(path, reason)
-        try:
+        with reraised(NetworkError, NetworkError, f"{path}: "):
             program = make_program(network, size, precision)
-        except NetworkError as error:
-            raise NetworkError(f"{path}: {error}") from None
         self.described(describe(network, size, path.name, digest))
         if keep:
             keep_program(program, self.info, precision)

@@ -36,6 +36,7 @@ from yomi.engine.reviews.review import (
     with_noise,
 )
 from yomi.engine.reviews.scans import Add, Judgement, Reviewer, Scan
+from yomi.errors import reraised
 from yomi.native.go.board import NO_POINT, PASS
 
 PV_MOVES = 12  # of a line
@@ -49,10 +50,8 @@ class GoReview(Review):
 
     def files(self) -> dict[str, bytes]:
         annotate(self.record, self)
-        try:
+        with reraised(SgfError, ReviewError):
             return {".sgf": self.record.to_sgf().encode("utf-8")}
-        except SgfError as error:
-            raise ReviewError(str(error)) from None
 
     def board(self, turn: int) -> str:
         return str(self.games[turn])
@@ -72,11 +71,9 @@ def open_reviewer(options: Options, path: Path) -> GoReviewer:
         LoadingError: the analysts cannot be made.
         ReviewError: the record cannot be read.
     """
-    try:
+    with reraised((SgfError, SetupError), ReviewError):
         size, board = only_size(network_file(options, GAME.name)), load_board(path)
         options.size, options.height = (size, None) if size else (board.width, board.height)
-    except (SgfError, SetupError) as error:
-        raise ReviewError(str(error)) from None
     # Seconds are those of the whole machine.
     plain = options.with_values({"rules": PLAIN_RULES}) if options.rules == GUESS else options
     return GoReviewer(make_analysts(plain, None if options.seconds is None else 1, prompt=False), options)
@@ -287,10 +284,8 @@ def load(path: str, rules: Rules | None, komi: float | None = None) -> list[Load
     Raises:
         ReviewError: the file cannot be read, or no game can be played.
     """
-    try:
+    with reraised(SgfError, ReviewError):
         records = load_records(path)
-    except SgfError as error:
-        raise ReviewError(str(error)) from None
     games: list[LoadedGame] = []
     left_out: list[SgfError] = []
     for record in records:

@@ -30,7 +30,7 @@ from yomi.engine.go.record_rules import CHINESE, Guess, Source, guess_rules
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.records import Note
 from yomi.engine.search.types import Counts
-from yomi.errors import IllegalMove, LineError
+from yomi.errors import IllegalMove, LineError, reraised
 from yomi.native.go.board import EMPTY, PASS
 
 # SGF's names of rule sets. Other rule sets are written as in GTP.
@@ -178,10 +178,8 @@ class GameRecord:
             self._note(f"{name}: {used} rules{both} assumed, because {guess.reason}. {flags} this")
         elif assumed:
             self._note(f"no komi (KM): {assumed} assumed. --komi changes this")
-        try:
+        with reraised(SetupError, SgfError):
             game = GoGame(self.board, used, self.komi if komi is None else komi)
-        except SetupError as error:
-            raise SgfError(str(error)) from None
         nodes = list(self.line())
         played = 0
         for i, node in enumerate(nodes):
@@ -193,7 +191,7 @@ class GameRecord:
             if node.fault:
                 raise SgfError(f"move {played} of the record: {node.fault.text}", node.fault)
             if node.move:
-                try:
+                with reraised(IllegalMove, SgfError, f"move {played} of the record: "):
                     if why := game.why_illegal(*node.move):
                         name = f"{format_color(node.move[0])} {self.board.vertex(node.move[1])}"
                         fault = f"move {played} of the record, {name}, is illegal ({why})"
@@ -201,8 +199,6 @@ class GameRecord:
                         self._note(f"{fault}: played all the same")
                     else:
                         game.play(*node.move, strict=False)
-                except IllegalMove as error:
-                    raise SgfError(f"move {played} of the record: {error}") from None
                 if node.side is not None:
                     game.turn_to(node.side)
         yield game
@@ -303,13 +299,11 @@ class GameRecord:
         black_only = self.handicap >= 2 and all(color == BLACK for color, _ in node.setup)
         stated = None if node.move else node.side  # beside a move, PL is the side after the move
         side = stated or follower or (WHITE if black_only else None)
-        try:
+        with reraised((HandicapError, SetupError), SgfError, "set-up of the record: "):
             if black_only and node is self.root and len(node.setup) == self.handicap and side == WHITE:
                 game.place_handicap([point for _, point in node.setup])
             else:
                 game.edit(node.setup, side)
-        except (HandicapError, SetupError) as error:
-            raise SgfError(f"set-up of the record: {error}") from None
 
 
 def record_of(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] = ()) -> GameRecord:

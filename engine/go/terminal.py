@@ -24,6 +24,7 @@ from yomi.engine.players.request import Decision
 from yomi.engine.records import report_notes
 from yomi.engine.screen import has_colors
 from yomi.engine.terminal import TerminalGame, TurnResult
+from yomi.errors import reraised
 from yomi.language import is_japanese, tr
 from yomi.nets.files import write_atomically
 from yomi.settings import OptionError
@@ -177,29 +178,23 @@ def open_terminal(
 def start_play(settings: PlayGoSettings, options: Options) -> GoGame:
     game = new_game(options)
     if settings.handicap:
-        try:
+        with reraised(HandicapError, OptionError, f"--handicap {settings.handicap}: "):
             game.place_handicap(fixed_handicap(settings.handicap, game.board))
             if options.komi is None:
                 game.set_komi(HANDICAP_KOMI)
-        except HandicapError as error:
-            raise OptionError(f"--handicap {settings.handicap}: {error}") from None
     return game
 
 
 def resume_play(path: str, options: Options, named: Collection[str]) -> tuple[GoGame, tuple[str, str]]:
     """Return the first game of a file and its players. The record's size, komi and named rules replace the options'."""
-    try:
+    with reraised(SgfError, OptionError, f"--resume {path}: "):
         record = load_record(path)
-    except SgfError as error:
-        raise OptionError(f"--resume {path}: {error}") from None
     if record.result:
         text = tr("the game has ended ({ending}), expected one that has not", ending=record.result)
         raise OptionError(f"--resume {path}: {text}")
-    try:
+    with reraised(SgfError, OptionError, "--resume: "):
         rules = Rules.parse(options.rules) if "rules" in named or options.rules != TABLE["rules"].default else None
         game = record.game(rules=rules, override_rules=record.rules is None)
-    except SgfError as error:
-        raise OptionError(f"--resume: {error}") from None
     report_notes(log.warning, path, record.notes)
     options.size, options.height, options.komi = game.board.width, game.board.height, game.komi
     return game, (record.black, record.white)

@@ -28,6 +28,7 @@ from yomi.engine.matches.series import Series, SeriesPlayer
 from yomi.engine.matches.settings import BOARD, VISITS, DuelSettings, SideBySideSettings, player_options
 from yomi.engine.options import TABLE, Options, Value
 from yomi.engine.records import LeftOut
+from yomi.errors import reraised
 from yomi.settings import OptionError
 
 INTERVAL = 10.0  # seconds between lines of progress
@@ -108,10 +109,8 @@ def duel(
         raise MatchError("both players are equal: expected --first or --second, such as --second visits=100")
     if settings.sprt is not None and settings.task is not None:
         raise MatchError(SPRT_AND_TASK)
-    try:
+    with reraised(ValueError, MatchError, "--sprt: "):
         test = None if settings.sprt is None else Sprt(*settings.sprt)
-    except ValueError as error:
-        raise MatchError(f"--sprt: {error}") from None
     config = duel_config(game, players, settings, say)
     description = describe(game, players, config, names)
     run = duel_run(game, players, description, Run("duel", words, settings.task, settings.games // 2, UNIT, {}, {}))

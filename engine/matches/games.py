@@ -17,6 +17,7 @@ from yomi.engine.options import Options
 from yomi.engine.play import ADJUDICATION, FAILURE, ILLEGAL, NO_RESULT, TIME, Ended, G, Referee, play_game
 from yomi.engine.players.request import Decision
 from yomi.engine.records import Note
+from yomi.errors import reraised
 
 
 class MatchGame(abc.ABC, Generic[G]):
@@ -230,10 +231,8 @@ class GameRunner(Generic[G]):
             MatchError: the match cannot continue: the opening is illegal, an engine refuses the game, or the scoring
                 engine does not start. UnscoredError if the game ended without a result because of it.
         """
-        try:
+        with reraised(ValueError, MatchError, f"opening '{opening[:80]}': "):
             game = self.kind.begin(self.rules, opening)
-        except ValueError as error:
-            raise MatchError(f"opening '{opening[:80]}': {error}") from None
         self._referee.start(game)
         settings = self.settings
         referee = Adjudicator(self._referee, settings.resign_below, settings.resign_moves)

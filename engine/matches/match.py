@@ -49,6 +49,7 @@ from yomi.engine.matches.settings import MatchSettings
 from yomi.engine.options import Options
 from yomi.engine.play import FirstMoves, play_game
 from yomi.engine.records import LeftOut
+from yomi.errors import reraised
 from yomi.language import tr
 from yomi.nets.files import check_folder
 
@@ -86,7 +87,7 @@ def match(
     game = find_game(settings.game, tables, games)
     players = _players(settings, game, tables)
     _check(settings, players, cluster)
-    try:
+    with reraised(ValueError, MatchError):
         pairs = pairs_of(len(players), settings.form)
         test = None if settings.sprt is None else Sprt(*settings.sprt)
         check_folder(Path(settings.out))
@@ -96,8 +97,6 @@ def match(
             settings.scorer,
             settings.max_moves,
         )
-    except ValueError as error:
-        raise MatchError(str(error)) from None
     source = opening_source(settings)
     description = {
         "game": game.name,

@@ -41,6 +41,7 @@ from yomi.engine.play import (
     SCORE,
     TRY,
 )
+from yomi.errors import reraised
 from yomi.nets.files import complete_lines, copy_file, expect_regular
 from yomi.nets.text import first_difference
 
@@ -92,11 +93,9 @@ def check_journal(folder: Path, run: Run, games: Games) -> list[GameResult]:
         MatchError: the journal contradicts them, or cannot be read. The message names the line.
     """
     path = folder / JOURNAL_NAME
-    try:
+    with reraised(OSError, MatchError, f"{path}: "):
         expect_regular(path)
         description, found = parse_journal(path, complete_lines(path.read_bytes()))
-    except OSError as error:
-        raise MatchError(f"{path}: {error.strerror}") from None
     _check_header(path, description, run)
     header = _read_header(path, description, run, games)
     lines: dict[int, int] = {}

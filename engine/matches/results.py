@@ -16,7 +16,7 @@ from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.game import Game
 from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
 from yomi.engine.records import LeftOut
-from yomi.errors import LineError, fault_of
+from yomi.errors import LineError, fault_of, reraised
 from yomi.nets.files import append_object, complete_lines, sync_folder
 from yomi.nets.text import first_difference, parse_json
 from yomi.system import lock_file
@@ -164,10 +164,8 @@ class GameResult:
                     raise ValueError(f"{item.name} {value!r}: expected {item.type}")
         if any("\0" in name for name in values.get("files", ())):
             raise ValueError("file name with a zero byte found")
-        try:
+        with reraised(TypeError, ValueError):
             return cls(**values)
-        except TypeError as error:
-            raise ValueError(str(error)) from None
 
 
 def points_of(results: Iterable[GameResult]) -> dict[int, int]:
@@ -216,11 +214,9 @@ class MatchJournal:
         self.results: list[GameResult] = []
         self.kept: Any  # from make_kept, or the last argument of `keep`
         described = json.loads(json.dumps(dict(description)))
-        try:
+        with reraised(OSError, MatchError, f"{self.path}: "):
             folder.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("a+b", buffering=0)  # nothing is left to be written by `close`
-        except OSError as error:
-            raise MatchError(f"{self.path}: {error.strerror}") from None
         try:
             if not lock_file(self._file.fileno(), wait=False):
                 raise MatchError(f"{self.path} is in use by another match: end it, or use another --out")
@@ -277,10 +273,8 @@ class MatchJournal:
         self.close()
 
     def _write(self, data: Mapping[str, object]) -> None:
-        try:
+        with reraised(OSError, MatchError, f"{self.path}: "):
             self._append(data)
-        except OSError as error:
-            raise MatchError(f"{self.path}: {error.strerror}") from None
 
     def _append(self, data: Mapping[str, object]) -> None:
         append_object(self._file, data, sync=True)
@@ -292,10 +286,8 @@ def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:
     Raises:
         MatchError: the file cannot be read, or is no journal.
     """
-    try:
+    with reraised(OSError, MatchError, f"{path}: "):
         data = path.read_bytes()
-    except OSError as error:
-        raise MatchError(f"{path}: {error.strerror}") from None
     description, games = parse_journal(path, complete_lines(data))
     return description, [game for _, game in games]
 

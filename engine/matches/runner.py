@@ -17,6 +17,7 @@ from yomi.engine.matches.games import GameRunner
 from yomi.engine.matches.results import FAULTS, GameResult, MatchError, PlayedGame, UnscoredError, key_of, local_time
 from yomi.engine.matches.schedule import Pairing
 from yomi.engine.play import FAILURE, Ended
+from yomi.errors import reraised
 from yomi.nets.files import remove_drafts, write_atomically
 
 UNSCORED = "-unscored"  # in the names of records whose game is not in the journal and will be played again
@@ -244,9 +245,7 @@ class _Slot:
         names = []
         for suffix, data in played.records.items():
             path = self.runner.plan.folder / f"game-{pairing.number + 1:05d}{mark}{suffix}"
-            try:
+            with reraised(OSError, MatchError, f"{path}: "):
                 write_atomically(path, data)
-            except OSError as error:
-                raise MatchError(f"{path}: {error.strerror}") from None
             names.append(path.name)
         return tuple(names)

@@ -36,6 +36,7 @@ from yomi.engine.matches.score import score_of
 from yomi.engine.matches.series import Series, SeriesPlayer
 from yomi.engine.matches.settings import TuneSettings, tunable
 from yomi.engine.options import TABLE, Options
+from yomi.errors import reraised
 from yomi.settings import OptionError, did_you_mean
 
 ALPHA, GAMMA = 0.602, 0.101  # exponents with which gain and perturbation fall (Spall)
@@ -166,10 +167,8 @@ def read_range(game: Game[Any, Any], name: str, text: str) -> tuple[str, list[fl
     if key not in known:
         raise OptionError(f"--parameter {name}: expected one of {', '.join(known)}{did_you_mean(key, known)}")
     where = f"--parameter {name} {text}"
-    try:
+    with reraised(OptionError, OptionError, f"{where}: "):
         values = [float(TABLE[key].parse(value) or 0.0) for value in text.split(":")]
-    except OptionError as error:
-        raise OptionError(f"{where}: {error}") from None
     if len(values) not in (2, 3) or not values[0] < values[1] or not values[0] <= values[-1] <= values[1]:
         raise OptionError(f"{where}: expected LOW:HIGH or LOW:HIGH:START, in this order")
     return key, values

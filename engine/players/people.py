@@ -11,14 +11,11 @@ docs/how-to/levels.md describes the fit to games of people, and `yomi bench peop
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from yomi.engine.search.types import MoveReport
+from yomi.engine.search.types import MoveReport
 
 UNSEEN = 0.1  # utility that a move without a visit is taken to lose
 MIN_PRIOR = 1e-6  # a quantized prior of 0 is less than this

@@ -12,15 +12,16 @@ import math
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic
+from typing import Generic
 
 import numpy as np
 
-from yomi.engine.clock import Budget
+from yomi.engine.clock import Budget, Clock
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.network import network_in
+from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.machine import RESERVE, address_space_left, address_space_limit, limit_text
-from yomi.engine.options import TABLE, OptionError
+from yomi.engine.options import TABLE, OptionError, Options, Value
 from yomi.engine.players import people
 from yomi.engine.players.request import Adviser, Decision, G, LoadingError, Request, Turn
 from yomi.engine.players.time_management import (
@@ -36,16 +37,10 @@ from yomi.engine.players.time_management import (
 )
 from yomi.engine.search.base import SEARCH_HANG, PositionSearch
 from yomi.engine.search.search import Search
-from yomi.engine.search.types import Limits, RootMoves, SearchReport
+from yomi.engine.search.types import Limits, RootMoves, SearchReport, SearchSettings
 from yomi.language import ENGLISH, tr, within
+from yomi.native.spec import GameSpec
 from yomi.nets.errors import NetworkError
-
-if TYPE_CHECKING:
-    from yomi.engine.clock import Clock
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.options import Options, Value
-    from yomi.engine.search.types import SearchSettings
-    from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.player")
 

@@ -14,11 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-from yomi.engine.evaluators.base import notices
+from yomi.engine.evaluators.base import Evaluator, notices
 from yomi.engine.evaluators.network import FileEvaluator, OnNetwork
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.players.request import PlayableGame
@@ -33,11 +34,6 @@ from yomi.native.tree.buffers import make_board, make_worker
 from yomi.nets.files import default_cache_dir, write_atomically
 from yomi.nets.models import PRECISION_DIR
 from yomi.nets.text import parse_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from yomi.engine.evaluators.base import Evaluator
 
 _log = logging.getLogger("yomi.networks")
 

@@ -6,14 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 from yomi.engine.clock import Clock, Clocks
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.options import Options
 from yomi.engine.search.types import Limits, RootMoves, SearchableGame, SearchReport
-
-if TYPE_CHECKING:
-    from yomi.engine.options import Options
 
 
 class PlayableGame(SearchableGame, Protocol):

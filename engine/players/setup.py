@@ -13,18 +13,19 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.default_network import check_network, has_network, network_file
-from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.devices import device_of, devices_of
+from yomi.engine.evaluators.base import Evaluator, EvaluatorError
+from yomi.engine.evaluators.devices import Device, device_of, devices_of
 from yomi.engine.evaluators.kernel_evaluators import KernelFormat, UniformEvaluator
-from yomi.engine.evaluators.network import open_network
+from yomi.engine.evaluators.network import FileEvaluator, FileFormat, open_network
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
 from yomi.engine.evaluators.workers import EvaluationWorkers, make_device_queue
 from yomi.engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
 from yomi.engine.options import TABLE, OptionError, Options, SearchOptions, Value, rows_for
 from yomi.engine.players.precision import with_suitable_precision
+from yomi.engine.players.request import PlayableGame
 from yomi.engine.search.types import SearchSettings
 from yomi.errors import one_line
 from yomi.native.spec import Inputs
@@ -32,13 +33,6 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.files import default_cache_dir, known_digest, write_atomically
 from yomi.nets.metadata import BoardSize
 from yomi.nets.text import parse_json
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.base import Evaluator
-    from yomi.engine.evaluators.devices import Device
-    from yomi.engine.evaluators.network import FileEvaluator, FileFormat
-    from yomi.engine.options import Options
-    from yomi.engine.players.request import PlayableGame
 
 _log = logging.getLogger("yomi.networks")
 

@@ -6,19 +6,16 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from yomi.engine.clock import Budget
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.players.request import PlayableGame, Turn
 from yomi.engine.search.base import PositionSearch
 from yomi.engine.search.read_tree import draw
-from yomi.engine.search.types import Limits
-
-if TYPE_CHECKING:
-    from yomi.engine.players.request import PlayableGame, Turn
-    from yomi.engine.search.types import SearchReport
+from yomi.engine.search.types import Limits, SearchReport
 
 _log = logging.getLogger("yomi.evaluators")
 

@@ -8,20 +8,17 @@ import re
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from yomi.engine.mistakes import BOTH, CLASSES, DEFAULT, Thresholds
+from yomi.engine.records import Note, Score
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.errors import LineError
 from yomi.language import is_japanese, tr
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from yomi.engine.records import Note, Score
-    from yomi.engine.search.types import MoveReport, SearchReport
 
 JAPANESE_UNITS = {"visits": "探索", "nodes": "ノード", "playouts": "プレイアウト", "seconds": "秒", "depth": "手読み"}
 LETTERS = {BLACK: "B", WHITE: "W"}

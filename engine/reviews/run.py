@@ -9,13 +9,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi import language
 from yomi.engine.clusters.jobs import JobError
 from yomi.engine.default_network import named_file, network_file
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.game import Game, Say
 from yomi.engine.mistakes import BOTH, DEFAULT, WINRATE, Thresholds
+from yomi.engine.options import Options
 from yomi.engine.records import Note, read_record_bytes
 from yomi.engine.reviews.review import Review, ReviewError
 from yomi.engine.reviews.scans import (
@@ -35,10 +37,6 @@ from yomi.language import counted, tr
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import write_atomically
 from yomi.settings import OptionError
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game, Say
-    from yomi.engine.options import Options
 
 COMMAND = "analyze"  # key of the games' defaults
 DEFAULT_VISITS = 100  # of a position

@@ -14,21 +14,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from yomi import __version__
 from yomi.engine.default_network import has_network, network_file
+from yomi.engine.game import Game, Say
 from yomi.engine.mistakes import DEFAULT, Thresholds
+from yomi.engine.options import Options
 from yomi.engine.records import read_record_bytes
 from yomi.engine.reviews.review import Candidate, Opinion, Review, ReviewError, carried_back, shown_limit
 from yomi.language import counted, tr
 from yomi.nets.files import append_object
 from yomi.nets.models import FAST, FOR_SPEED
 from yomi.time_left import duration
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game, Say
-    from yomi.engine.options import Options
 
 # Searches that estimate the time of a review: first and greatest visits, number, and sufficient seconds
 TRIAL_VISITS, MAX_TRIAL_VISITS, MAX_TRIALS, TRIAL_SECONDS = 8, 10**6, 9, 0.2

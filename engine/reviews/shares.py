@@ -6,11 +6,12 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.clusters.actors import ClusterOptions, Places, Recipe, moved, sent_networks
 from yomi.engine.clusters.jobs import RUN_NAME, JobError, Part, Run, Task, begin_run, named_network, read_run
 from yomi.engine.clusters.units import UnitPool, UnitWorker
+from yomi.engine.game import Game, Say
 from yomi.engine.options import Options
 from yomi.engine.reviews.run import RECORD_ERRORS, Job, Output, ReviewedGame, Reviewers, ReviewSettings
 from yomi.engine.reviews.scans import Progress
@@ -18,9 +19,6 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.files import append_object, complete_lines, copy_file, source_digest, write_atomically
 from yomi.nets.text import first_difference, parse_json
 from yomi.system import lock_file
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game, Say
 
 UNIT = "records"
 NAME = "records.jsonl"  # a line for each reviewed record: its number, results and files

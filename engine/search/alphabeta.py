@@ -12,27 +12,24 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.options import SearchOptions
 from yomi.engine.search.base import PositionSearch, Root
-from yomi.engine.search.types import Limits, MoveReport, RootMoves, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, RootMoves, SearchReport, SearchSettings
 from yomi.native.alphabeta import thread as layout
+from yomi.native.alphabeta.nnue import NnueNetwork
 from yomi.native.alphabeta.node import INFINITE, MATE, VALUE_SCALE, WON
 from yomi.native.alphabeta.root import begin_search, search_root
 from yomi.native.alphabeta.search import DEPTHS
 from yomi.native.alphabeta.table import GENERATIONS, make_table
 from yomi.native.alphabeta.thread import Thread, make_thread
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.types import SearchSettings
-    from yomi.native.alphabeta.nnue import NnueNetwork
-    from yomi.native.bound_kernels import Calls
-    from yomi.native.spec import GameSpec
+from yomi.native.bound_kernels import Calls
+from yomi.native.spec import GameSpec
 
 WINDOW = 8  # half of the first window around the last value
 FIRST_WINDOWED = 5  # depth from which the window is narrow

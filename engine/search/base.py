@@ -10,16 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.color import opponent
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.search.types import ALL_MOVES, Limits, RootMoves, SearchReport
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.types import SearchSettings
-    from yomi.native.spec import GameSpec
+from yomi.engine.evaluators.queue import EvaluationQueue
+from yomi.engine.search.types import ALL_MOVES, Limits, RootMoves, SearchReport, SearchSettings
+from yomi.native.spec import GameSpec
 
 # seconds until an interrupted search counts as hanging; large networks need some for a batch on a CPU
 SEARCH_HANG = 30.0

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.search.types import MoveReport, Owners, SearchReport
-from yomi.native.tree.arrays import ALL_LEAVES, FIRST_SLOT, MIN_WEIGHT
+from yomi.native.tree.arrays import ALL_LEAVES, FIRST_SLOT, MIN_WEIGHT, Tree
 from yomi.native.tree.report import CHILD_DTYPE, most_visited_path, root_children, root_exploration
-
-if TYPE_CHECKING:
-    from yomi.native.tree.arrays import Tree
 
 LCB_STDEVS = 5.0  # distance of a lower confidence bound from the mean, in standard deviations (KataGo's value)
 COLD = 0.01  # temperature below which no move is drawn

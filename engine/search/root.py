@@ -6,14 +6,18 @@ The search (`yomi.engine.search.search`) and self-play (`yomi.engine.learning.se
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from yomi.engine.evaluators.queue import evaluate_batch
+from yomi.engine.evaluators.queue import EvaluationQueue, evaluate_batch
 from yomi.engine.search.read_tree import read_children
-from yomi.native.spec import Inputs
-from yomi.native.tree.arrays import EXPANDED, MIN_WEIGHT, make_tree
+from yomi.engine.search.types import SearchableGame, SearchSettings
+from yomi.native.game_calls import BoundBoard
+from yomi.native.spec import GameSpec, Inputs
+from yomi.native.tree.arrays import EXPANDED, MIN_WEIGHT, Tree, Worker, make_tree
 from yomi.native.tree.buffers import make_batch
 from yomi.native.tree.edges import PRIOR_SCALE, PRIOR_STEP, all_moves, all_quantized, with_quantized
 from yomi.native.tree.expansion import complete_root
@@ -21,17 +25,6 @@ from yomi.native.tree.memory import clear_tree, compact
 from yomi.native.tree.report import find_child, restore_root_order, root_exploration
 from yomi.native.tree.search import CENTER_SHARE, dynamic_utility, recenter
 from yomi.native.tree.searcher import Searcher
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.types import SearchableGame, SearchSettings
-    from yomi.native.game_calls import BoundBoard
-    from yomi.native.spec import GameSpec
-    from yomi.native.tree.arrays import Tree, Worker
 
 CENTER_TOLERANCE = 0.002  # utility; the score is centered again only beyond this, because that takes time
 

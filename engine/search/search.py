@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,19 +20,16 @@ from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, chec
 from yomi.engine.search.base import PositionSearch, Root
 from yomi.engine.search.read_tree import fullness, read_report, root_priors
 from yomi.engine.search.root import TreeRoot
-from yomi.engine.search.types import Limits, RootMoves, SearchableGame, SearchReport
+from yomi.engine.search.types import Limits, RootMoves, SearchableGame, SearchReport, SearchSettings
+from yomi.native.bound_kernels import Calls
 from yomi.native.game_calls import BoundBoard
+from yomi.native.spec import GameSpec
 from yomi.native.tree import arrays
 from yomi.native.tree.arrays import KEYS_BROKEN, SUMS_BROKEN, Batch
 from yomi.native.tree.buffers import make_batch, make_board, make_worker
 from yomi.native.tree.memory import compact
 from yomi.native.tree.report import restore_root_order
 from yomi.native.tree.searcher import Searcher
-
-if TYPE_CHECKING:
-    from yomi.engine.search.types import SearchSettings
-    from yomi.native.bound_kernels import Calls
-    from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.search")
 

@@ -21,6 +21,7 @@ from yomi.engine.players.request import Request
 from yomi.engine.servers.connection import Backoff, Connection, ConnectionLostError, Done, Lag, Line, Mailbox, Worker
 from yomi.engine.servers.game import GaveUpError, MoveTask, Seat, ServerGame
 from yomi.engine.servers.settings import Account, Password
+from yomi.errors import reraised
 
 if TYPE_CHECKING:
     from yomi.engine.servers.runner import Reporter
@@ -428,11 +429,9 @@ class Client(abc.ABC, Generic[G, S]):
             raise GaveUpError(f"{self.account.name}: the engine failed {self._engine_failures} times in a row: {error}")
 
     def new_game(self, make: Callable[[], G]) -> G:
-        try:
+        with reraised(OSError, ConnectionLostError, f"cannot write a record to {self.records}: "):
             self.game = make()
             return self.game
-        except OSError as error:
-            raise ConnectionLostError(f"cannot write a record to {self.records}: {error.strerror}") from None
 
     def save(self, game: G) -> None:
         try:

@@ -17,7 +17,7 @@ from yomi.engine.color import opponent
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Request
 from yomi.engine.servers.settings import Account
-from yomi.errors import LineError
+from yomi.errors import LineError, reraised
 from yomi.nets.files import write_atomically
 
 log = logging.getLogger("yomi.servers")
@@ -167,10 +167,8 @@ class YomiSeat(Generic[P]):
 class EngineSeat(Generic[C]):
     def __init__(self, account: Account, kind: type[C], **spec: Any) -> None:
         """Start the engine in `account.command`. `spec` contains further fields of EngineSpec. Raises GaveUpError."""
-        try:
+        with reraised(EngineError, GaveUpError, f"{account.name}: {account.command[0]}: "):
             self._client = kind(EngineSpec(account.name, account.command, **spec))
-        except EngineError as error:
-            raise GaveUpError(f"{account.name}: {account.command[0]}: {error}") from None
 
     @property
     def name(self) -> str:

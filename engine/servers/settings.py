@@ -32,7 +32,7 @@ from pathlib import Path
 from yomi.engine.clients.spec import MAX_COMMAND, text_of
 from yomi.engine.default_network import is_bundled
 from yomi.engine.options import NETWORK, OptionError, Options, Value, find
-from yomi.errors import LineError
+from yomi.errors import LineError, reraised
 from yomi.nets.installation import pip_command
 from yomi.nets.text import parse_toml
 from yomi.system import split_command
@@ -366,10 +366,8 @@ def from_keyring(service: str, user: str) -> Password:
         from keyring.errors import KeyringError
     except ImportError:
         raise PasswordError(f"the package keyring is not installed: {pip_command('install', 'keyring')}") from None
-    try:
+    with reraised(KeyringError, PasswordError, "the keyring cannot be used: "):
         text = keyring.get_password(service, user)
-    except KeyringError as error:
-        raise PasswordError(f"the keyring cannot be used: {error}") from None
     if text is None:
         raise PasswordError(f"the keyring has no password of {user} for {service}: keyring set {service} {user}")
     return Password(text, f"the keyring's entry {service}")

@@ -24,7 +24,7 @@ from yomi.engine.shogi.notation import NotationError, parse_usi
 from yomi.engine.shogi.placement import Placement, SfenError, format_sfen, is_move, parse_sfen, turned
 from yomi.engine.shogi.records.packed import from_psv_move, pack_psv, to_psv_move
 from yomi.engine.shogi.records.record import RecordError
-from yomi.errors import LineError
+from yomi.errors import LineError, reraised
 
 # A text book has a header, which may be missing, a line `sfen POSITION` for each position, and below it lines
 # `MOVE PONDER SCORE DEPTH COUNT`, of which only the move is required.
@@ -289,12 +289,9 @@ def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool =
     at any move.
     """
     path = Path(path)
-    try:
-        with path.open("rb") as file:
-            head = file.read(4096)
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if head else None
-    except OSError as error:
-        raise BookError(f"cannot read the book {path}: {error.strerror}") from None
+    with reraised(OSError, BookError, f"cannot read the book {path}: "), path.open("rb") as file:
+        head = file.read(4096)
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if head else None
     if data is None:
         raise BookError(f"{path} is empty: expected a book of openings")
     book: Book

@@ -26,7 +26,7 @@ from yomi.engine.shogi.placement import (
     parse_sfen,
     target_of,
 )
-from yomi.errors import IllegalMove
+from yomi.errors import IllegalMove, reraised
 from yomi.language import tr
 from yomi.native.shogi import movegen, rules, waivers
 from yomi.native.shogi import position as layout
@@ -185,10 +185,8 @@ class ShogiGame:
         else:
             game = ShogiGame(initial, entering_king=self.entering_king, max_moves=self.max_moves)
         for number, text in enumerate(moves[len(game.moves) :], len(game.moves) + 1):
-            try:
+            with reraised(ValueError, ValueError, f"move {number}: "):
                 game.play(parse_usi(text))
-            except ValueError as error:
-                raise ValueError(f"move {number}: {error}") from None
         return game
 
     def undo(self) -> None:

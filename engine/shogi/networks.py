@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.kernel_evaluators import KernelFormat, SparseFormat
-from yomi.engine.evaluators.network import Feed, PolicyValueFormat
+from yomi.engine.evaluators.network import Feed, FloatArray, PolicyValueFormat
 from yomi.engine.options import Options
 from yomi.language import tr
 from yomi.native.alphabeta.nnue import make_inputs, network_of
+from yomi.native.bound_kernels import Calls
 from yomi.native.forward.emit import WIDTH
 from yomi.native.shogi.effects import EFFECTS_DTYPE
 from yomi.native.shogi.material import evaluate_rows as evaluate_material
@@ -26,20 +27,13 @@ from yomi.native.sparse.network import make_scratch
 from yomi.native.sparse.shogi import INPUTS, MOVE_ROWS, SCRATCH_DTYPE
 from yomi.native.sparse.shogi import evaluate_rows as evaluate_sparse_rows
 from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import Batch
+from yomi.nets.dlshogi.network import ShogiNetwork
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import source_digest
-from yomi.nets.load import NetworkKind
+from yomi.nets.load import NetworkFile, NetworkKind
 from yomi.nets.metadata import SHOGI_BOARD, BoardSize, NetworkInfo
 from yomi.nets.nnue import read_nnue
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from yomi.engine.evaluators.network import FloatArray
-    from yomi.native.bound_kernels import Calls
-    from yomi.native.tree.arrays import Batch
-    from yomi.nets.dlshogi.network import ShogiNetwork
-    from yomi.nets.load import NetworkFile
 
 
 class ShogiSparse(SparseFormat):

@@ -25,6 +25,7 @@ from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.japanese import sides_of
 from yomi.engine.shogi.records.record import GameRecord, RecordError, format_usi_line
 from yomi.engine.shogi.reviewed_record import PV_MOVES, annotate
+from yomi.errors import reraised
 from yomi.language import is_japanese, tr
 
 # Shares of the limit, for alpha-beta: the search of all moves, and the search without the best and the played
@@ -112,13 +113,11 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
             self.trial_visits = TRIAL_NODES
 
     def read(self, path: str) -> list[LoadedRecord]:
-        try:
+        with reraised(RecordError, ReviewError):
             records = load_records(path, cut=True)
             if not all(record.moves for record in records):
                 # Reading without `cut` raises the error of the first move.
                 load_records(path)
-        except RecordError as error:
-            raise ReviewError(str(error)) from None
         suffix = FORMS.get(Path(path).suffix.lower(), ".csa")
         return [LoadedRecord(record, suffix, self.options.entering_king) for record in records]
 

@@ -19,7 +19,7 @@ from yomi.engine.shogi.records.japanese import ENGLISH_HANDICAPS, parse_handicap
 from yomi.engine.shogi.records.record import INTERRUPTED, RecordError, record_of
 from yomi.engine.shogi.settings import PlayShogiSettings
 from yomi.engine.terminal import TerminalGame, TurnResult
-from yomi.errors import IllegalMove
+from yomi.errors import IllegalMove, reraised
 from yomi.language import JAPANESE_SAMPLE, encodes, is_japanese, tr
 from yomi.settings import OptionError
 
@@ -208,26 +208,20 @@ def start_play(settings: PlayShogiSettings, options: Options) -> ShogiGame:
             text = tr("--handicap {name}: expected one of {names}", name=settings.handicap, names=names)
             raise OptionError(text)
         sfen = format_sfen(placement)
-    try:
+    with reraised(SfenError, OptionError, "--sfen: "):
         return new_game(options, sfen)
-    except SfenError as error:
-        raise OptionError(f"--sfen: {error}") from None
 
 
 def resume_play(path: str, options: Options, named: Collection[str]) -> tuple[ShogiGame, tuple[str, str]]:
-    try:
+    with reraised(RecordError, OptionError, f"--resume {path}: "):
         record = load_records(path)[0]
-    except RecordError as error:
-        raise OptionError(f"--resume {path}: {error}") from None
     if record.ending and record.ending not in INTERRUPTED:
         text = tr("the game has ended ({ending}), expected one that has not", ending=record.ending)
         raise OptionError(f"--resume {path}: {text}")
-    try:
+    with reraised((SfenError, IllegalMove), OptionError, "--resume: "):
         game = new_game(options, format_sfen(record.initial))
         for recorded in record.moves:
             game.play(recorded.move)
-    except (SfenError, IllegalMove) as error:
-        raise OptionError(f"--resume: {error}") from None
     return game, (record.black, record.white)
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from yomi.errors import reraised
 from yomi.nets.arrays import read_npz
 from yomi.nets.data.columns import OWNER_SCALE, UNKNOWN_OWNER, Array
 from yomi.nets.data.shards import (
@@ -329,11 +330,8 @@ def import_rows(files: Sequence[Path], folder: Path) -> Dataset:
     present = {shard.path.name for shard in found}
     last = max((shard.number for shard in found), default=0)  # a part of its sizes may be missing
     for number, path in list(enumerate(files))[last:]:
-        try:
-            with path.open("rb") as stream:
-                parts = list(from_katago(read_npz(stream, MAX_FILE_BYTES)))
-        except NetworkError as error:
-            raise NetworkError(f"{path}: {error}") from None
+        with reraised(NetworkError, NetworkError, f"{path}: "), path.open("rb") as stream:
+            parts = list(from_katago(read_npz(stream, MAX_FILE_BYTES)))
         if not parts:
             raise NetworkError(f"{path}: no rows of square boards found, expected some")
         for size, columns in parts:

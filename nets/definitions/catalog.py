@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yomi.errors import reraised
 from yomi.nets.definitions.aya_cosumi import AyaPolicy, AyaValue, ScoreResidual, ScoreStack
 from yomi.nets.definitions.base import Network, check_options
 from yomi.nets.definitions.board import BoardResNet
@@ -54,10 +55,8 @@ def make(kind: str, options: Mapping[str, Any], folder: Path = Path(".")) -> Net
 
 
 def _own(kind: str, folder: Path) -> type[Network]:
-    try:
+    with reraised(PythonFileError, NetworkError, f"network {kind!r}: "):
         network = load_object(kind, folder)
-    except PythonFileError as error:
-        raise NetworkError(f"network {kind!r}: {error}") from None
     if not isinstance(network, type) or not issubclass(network, Network):
         raise NetworkError(f"network {kind!r}: {network!r} found, expected a class below {Network.__qualname__}")
     return network
@@ -79,7 +78,5 @@ def first_network(config: Config) -> Network:
     if not config.start:
         return make(config.kind, config.options, config.folder)
     path = config.folder / config.start
-    try:
+    with reraised(OSError, NetworkError, f"[network] start: {path}: cannot be read: "):
         return STARTS[config.kind](path)
-    except OSError as error:
-        raise NetworkError(f"[network] start: {path}: cannot be read: {error.strerror or error}") from None

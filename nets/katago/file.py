@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from yomi.errors import reraised
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago import network as katago
 from yomi.nets.katago.network import FloatArray
@@ -335,10 +336,8 @@ def _read_container(path: Path) -> bytes:
     Raises:
         NetworkError: the file cannot be read, or its compression is broken.
     """
-    try:
+    with reraised(OSError, NetworkError, f"{path}: cannot be read: "):
         raw = path.read_bytes()
-    except OSError as error:
-        raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
     if not raw.startswith((_GZIP_MAGIC, _XZ_MAGIC)):
         return raw
     return _decompress(raw, _EXPANSION_FLOOR + _MAX_EXPANSION * len(raw), str(path))
@@ -346,11 +345,8 @@ def _read_container(path: Path) -> bytes:
 
 def _read_head(path: Path, size: int = 4096) -> bytes:
     """Return up to `size` bytes from the beginning of the uncompressed content; empty if it cannot be uncompressed."""
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(_HEAD_BYTES)
-    except OSError as error:
-        raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
+    with reraised(OSError, NetworkError, f"{path}: cannot be read: "), path.open("rb") as stream:
+        raw = stream.read(_HEAD_BYTES)
     if not raw.startswith((_GZIP_MAGIC, _XZ_MAGIC)):
         return raw[:size]
     try:

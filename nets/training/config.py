@@ -23,6 +23,7 @@ from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from yomi.errors import reraised
 from yomi.nets.errors import NetworkError
 from yomi.nets.text import parse_toml, read_toml, set_keys
 from yomi.nets.user_files import is_in_file
@@ -239,13 +240,11 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
     weights, own = dict(tables.get("loss", {})), {}
     if is_in_file(kind):  # the trainer knows the names of its losses
         own = {key: weights.pop(key) for key in list(weights) if key not in rows_of(LossConfig)}
-    try:
+    with reraised(OptionError, NetworkError):
         data, training, loss, teacher = (
             make_settings(kind, weights if table == "loss" else tables.get(table, {}), f"[{table}] ")
             for table, kind in TABLES.items()
         )
-    except OptionError as error:
-        raise NetworkError(str(error)) from None
     return Config(kind, name, network, data, training, loss, teacher, start, own, folder)
 
 

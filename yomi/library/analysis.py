@@ -9,15 +9,13 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from yomi import children
+from yomi.engine.players.player import Player
+from yomi.engine.players.request import Request
 from yomi.errors import ClosedError
-
-if TYPE_CHECKING:
-    from yomi.engine.players.player import Player
-    from yomi.engine.players.request import Request
-    from yomi.library.values import Report
+from yomi.library.values import Report
 
 T = TypeVar("T")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.game import Game
 from yomi.engine.options import Options, find
 from yomi.engine.registry import GO, find_game
 from yomi.errors import IllegalMove
@@ -19,9 +20,6 @@ from yomi.native.game import IMPLEMENTATIONS, ONGOING, OVER_UNSCORED
 from yomi.native.game_calls import encode_positions
 from yomi.native.jit import kernel
 from yomi.settings import OptionError
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
 
 BOARDS = 8  # boards in an observation of Go: the current one, and those before the last moves
 NO_PASS, NO_LIMIT = -1, 2**16 - 2

@@ -7,25 +7,22 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.queue import Job
+from yomi.engine.evaluators.queue import EvaluationQueue, Job
+from yomi.engine.search.base import PositionSearch
+from yomi.engine.search.types import SearchableGame
 from yomi.library.arguments import side as checked_side
 from yomi.native.bound_kernels import Calls
 from yomi.native.game_calls import BoundBoard
 from yomi.native.spec import Inputs
 from yomi.native.tree import evaluation as kernels
 from yomi.native.tree.buffers import make_batch, make_board, without_positions
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.base import PositionSearch
-    from yomi.engine.search.types import SearchableGame
 
 FloatArray = npt.NDArray[np.float32]
 

@@ -22,6 +22,7 @@ from yomi.engine.options import (
     find,
     without_human_net,
 )
+from yomi.errors import reraised
 from yomi.native.go.board import PASS
 
 Fields = Mapping[str, Any]
@@ -168,10 +169,8 @@ def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, l
             raise _refused(f"{name} can only be set at the start")
         else:
             row = replace(row, optional=row.optional and row.name not in LIMITS)
-            try:
+            with reraised(OptionError, _refused):
                 options.set(row.name, row.parse(value) if isinstance(value, str) else row.check(value))
-            except OptionError as error:
-                raise _refused(str(error)) from None
     return settings, unknown
 
 

@@ -12,7 +12,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi import __version__
 from yomi.engine.default_network import network_file
@@ -20,13 +20,11 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.analysis.fields import FIELD, FieldError, Fields, Settings, integer, integers, vertices
 from yomi.engine.go.analysis.query import MAX_VISITS, QueryError, Turn, parse_line, read_query
 from yomi.engine.go.analysis.results import no_results, response, to_line
+from yomi.engine.go.players.analyst import GoAnalyst
+from yomi.engine.go.players.setup import Analysis
+from yomi.engine.options import Options
 from yomi.engine.protocols.session import BaseSession, CommandTable, LoadError, internal_error, run_session
 from yomi.engine.protocols.streams import OutputClosedError
-
-if TYPE_CHECKING:  # the analysts load in the background
-    from yomi.engine.go.players.analyst import GoAnalyst
-    from yomi.engine.go.players.setup import Analysis
-    from yomi.engine.options import Options
 
 log = logging.getLogger("yomi.analysis")
 

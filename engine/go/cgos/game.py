@@ -25,7 +25,7 @@ from yomi.engine.players.request import Request
 from yomi.engine.servers.connection import OutOfStepError
 from yomi.engine.servers.game import EngineSeat, GaveUpError, MoveTask, RecordFile, ServerGame, YomiSeat
 from yomi.engine.servers.settings import Account
-from yomi.errors import IllegalMove
+from yomi.errors import IllegalMove, reraised
 
 # CGOS's rules: area, positional superko, no suicide, all stones alive at the end.
 RULES = PRESETS["tromp-taylor"].with_rule("suicide", "false")
@@ -290,7 +290,5 @@ def _board_of(setup: Setup) -> GoGame:
 
 def _play(board: GoGame, color: int, vertex: str) -> None:
     """Play a move without a test for ko, which the server enforces."""
-    try:
+    with reraised((VertexError, IllegalMove), OutOfStepError, f"move {board.ply + 1}: "):
         board.play(color, board.board.parse_vertex(vertex), strict=False)
-    except (VertexError, IllegalMove) as error:
-        raise OutOfStepError(f"move {board.ply + 1}: {error}") from None

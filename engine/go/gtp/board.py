@@ -19,7 +19,7 @@ from yomi.engine.go.sgf import SgfError, to_sgf
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.protocols.session import KEEPS, PAUSES
 from yomi.engine.records import report_notes
-from yomi.errors import IllegalMove
+from yomi.errors import IllegalMove, reraised
 from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 from yomi.nets.files import write_atomically
 
@@ -178,10 +178,8 @@ def printsgf(session: Session, request: Command) -> str:
     path = request.text.strip('"')
     if path in ("", "-"):
         return text
-    try:
+    with reraised((OSError, ValueError), GtpError, f"cannot write {path}: "):
         write_atomically(Path(path), text.encode())
-    except (OSError, ValueError) as error:
-        raise GtpError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
     return ""
 
 

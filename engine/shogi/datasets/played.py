@@ -47,7 +47,7 @@ from yomi.engine.shogi.records.files import load_records
 from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack, pack_game
 from yomi.engine.shogi.records.record import GameRecord, RecordError
 from yomi.engine.shogi.settings import PlayShogiDataSettings, ShogiPlayOptions
-from yomi.errors import IllegalMove
+from yomi.errors import IllegalMove, reraised
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts, write_atomically
 from yomi.nets.text import first_difference, parse_json
@@ -125,10 +125,8 @@ class _BothSides:
         game = ShogiGame(format_sfen(opening.initial), max_moves=self.options.max_moves)
         for recorded in opening.moves[: self.rng.randint(0, len(opening.moves))]:
             self.sfens.append(game.sfen())
-            try:
+            with reraised(IllegalMove, RecordError, "an opening: "):
                 game.play(recorded.move)
-            except IllegalMove as error:
-                raise RecordError(f"an opening: {error}") from None
         self.engine.new_game()
         for _ in range(self.rng.randint(1, self.options.opening_moves) if self.options.opening_moves else 0):
             if not game.is_over:

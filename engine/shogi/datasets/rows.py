@@ -31,6 +31,7 @@ from yomi.engine.shogi.records.packed import (
     unpack_bits,
 )
 from yomi.engine.shogi.records.record import GameRecord, RecordError
+from yomi.errors import reraised
 from yomi.native.datasets.packed import HCP, PSV
 from yomi.nets.errors import NetworkError
 
@@ -109,11 +110,9 @@ def without_handicap(path: Path, records: Sequence[GameRecord], say: Say) -> lis
 
 def records_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
     """Return the records of a file. Raises NetworkError if it cannot be read, or the last one is incomplete."""
-    try:
+    with reraised(OSError, NetworkError, f"{path}: "):
         refuse_special(path)
         data = np.fromfile(path, np.uint8)
-    except OSError as error:
-        raise NetworkError(f"{path}: {error.strerror}") from None
     if data.size % dtype.itemsize:
         raise NetworkError(f"{path}: {data.size} bytes found, expected whole records of {dtype.itemsize}")
     return data.view(dtype)
@@ -226,10 +225,8 @@ def merged(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 def placement_of(row: npt.NDArray[np.void]) -> Placement:
     """Return the position of a row. Raises NetworkError if the packed board is broken."""
-    try:
+    with reraised(RecordError, NetworkError):
         return unpack_bits(row["packed"].tobytes(), is_psv=row["form"] == PSV)
-    except RecordError as error:
-        raise NetworkError(str(error)) from None
 
 
 def move_fault(row: npt.NDArray[np.void]) -> str | None:

@@ -11,6 +11,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.shogi.placement import SfenError, check
 from yomi.engine.shogi.records.csa import read_csa
 from yomi.engine.shogi.records.record import GameRecord, RecordError
+from yomi.errors import reraised
 
 COLORS = {"+": BLACK, "-": WHITE}
 RESULTS = ("WIN", "LOSE", "DRAW", "CENSORED", "CHUDAN")
@@ -200,11 +201,9 @@ def _seconds(fields: dict[str, str], key: str, unit: float) -> float:
 def _position(lines: list[str]) -> GameRecord:
     if not lines:
         raise ValueError("a game's summary without a position")
-    try:
+    with reraised((RecordError, SfenError), ValueError, "the position of a game's summary: "):
         record, *_ = read_csa("\n".join(lines))
         check(record.initial)
-    except (RecordError, SfenError) as error:
-        raise ValueError(f"the position of a game's summary: {error}") from None
     if record.ending:  # such as an illegal move
         raise ValueError(f"the position of a game's summary: ended by {record.ending}, expected moves only")
     for move in record.moves:

@@ -37,6 +37,7 @@ from yomi.engine.shogi.placement import DROP_PAWN_MATE, START_WORD, format_sfen
 from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.record import LINE_MOVES, START, GameRecord, RecordedMove
+from yomi.errors import reraised
 
 log = logging.getLogger("yomi.servers")
 
@@ -145,10 +146,8 @@ def decision_of(found: EngineMove) -> Decision:
     """Convert an engine's move to a decision. Raises EngineError if it is not a move."""
     if found.move in ("resign", "win"):
         return Decision(None, resign=found.move == "resign", win=found.move == "win")
-    try:
+    with reraised(NotationError, EngineError, "bestmove: "):
         move = parse_usi(found.move)
-    except NotationError as error:
-        raise EngineError(f"bestmove: {error}") from None
     expected = parse_usi_moves([found.reply])
     report = SearchReport()
     evaluation = found.evaluation
@@ -301,10 +300,8 @@ class CsaGame(ServerGame[Decision]):
 
     def play_theirs(self, text: str) -> str:
         """Play the opponent's move and return it in USI. Raises OutOfStepError if it is illegal."""
-        try:
+        with reraised(NotationError, OutOfStepError, f"move {self.ply + 1}: "):
             move = parse_csa(text, self.placement)
-        except NotationError as error:
-            raise OutOfStepError(f"move {self.ply + 1}: {error}") from None
         why = self.placement.why_not(move)
         if why is None and self.placement.is_drop_pawn_mate(move):
             why = DROP_PAWN_MATE

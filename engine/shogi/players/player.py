@@ -36,6 +36,7 @@ from yomi.engine.shogi.players.setup import (
     search_settings,
     spec_for,
 )
+from yomi.errors import reraised
 from yomi.language import counted, tr
 from yomi.native.shogi.dfpn import MAX_PLY
 from yomi.native.spec import GameSpec
@@ -84,10 +85,8 @@ class ShogiPlayer(Player[ShogiGame]):
         if super().needs_loading(game):
             super().load(game)
         if self.options.people_prior > 0.0:
-            try:
+            with reraised((NetworkError, EvaluatorError, OptionError), LoadingError):
                 _ = self.policy_search  # loaded now, not while a clock runs
-            except (NetworkError, EvaluatorError, OptionError) as error:
-                raise LoadingError(str(error)) from None
 
     def close(self) -> None:
         self._mate.stop()
@@ -149,10 +148,8 @@ class ShogiPlayer(Player[ShogiGame]):
         with contextlib.ExitStack() as opened:
             evaluation = alpha_beta_file(self.options, "shogi")
             self._network_defaults.apply(self.options, evaluation)
-            try:
+            with reraised(BookError, BookLoadingError):
                 book = make_book(self.options)
-            except BookError as error:
-                raise BookLoadingError(str(error)) from None
             if book is not None:
                 opened.callback(book.close)
             named = self.options if evaluation is None else replace(self.options, net=evaluation)

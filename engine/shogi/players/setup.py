@@ -25,6 +25,7 @@ from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS, MaterialEvaluator, Nnue
 from yomi.engine.shogi.notation import parse_usi
+from yomi.errors import reraised
 from yomi.native.shogi.planes import write_bits, write_planes
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import GameSpec
@@ -126,10 +127,8 @@ def network_defaults(options: Options, net: str | None = None) -> dict[str, Valu
         if row is None:
             log.info("%s.ini: %s ignored: no such option", net, name)
         elif options.get(row.name) == row.default_for("shogi"):
-            try:
+            with reraised(OptionError, OptionError, f"{net}.ini: "):
                 found[row.name] = row.parse_usi(text)
-            except OptionError as error:
-                raise OptionError(f"{net}.ini: {error}") from None
     return found
 
 

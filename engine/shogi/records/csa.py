@@ -41,6 +41,7 @@ from yomi.engine.shogi.records.record import (
     lines_of,
     one_line,
 )
+from yomi.errors import reraised
 from yomi.native.shogi.pieces import HAND_TYPES
 
 COLORS = {"+": BLACK, "-": WHITE}
@@ -261,10 +262,8 @@ class _Reader:
         if COLORS[line[0]] != self.at.side and not self._take_from_comment() and not self.record.moves:
             self.placement = self.record.initial = self._other_side()
         number = len(self.record.moves) + 1
-        try:
+        with reraised(NotationError, RecordError, f"move {number}: "):
             move = parse_csa(line.strip(), self.at)
-        except NotationError as error:
-            raise RecordError(f"move {number}: {error}") from None
         name = f"{number} '{line}'"
         # Plain rules allow drop-pawn mate; it is illegal if the record ends with a foul.
         if self.at.is_drop_pawn_mate(move) and self._is_foul():

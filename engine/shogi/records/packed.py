@@ -28,6 +28,7 @@ from yomi.engine.shogi.placement import (
     unpromoted,
 )
 from yomi.engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordedMove, RecordError, checked
+from yomi.errors import reraised
 from yomi.native.shogi.pieces import BISHOP, GOLD, HAND_TYPES, KING, KNIGHT, LANCE, PAWN, ROOK, SILVER
 
 # hcpe: dlshogi's positions. The score is in centipawns for the side to move. hcp is Apery's packed board, lowest bits
@@ -141,10 +142,8 @@ def read_hcpe(data: bytes) -> list[TrainingPosition]:
     winners = {code: winner for winner, code in RESULTS.items()}
     for number, row in enumerate(np.frombuffer(data, HCPE_DTYPE), 1):
         score, move, result = (int(row[name]) for name in ("score", "move", "result"))
-        try:
+        with reraised(RecordError, RecordError, f"record {number}: "):
             placement = unpack(row["hcp"].tobytes())
-        except RecordError as error:
-            raise RecordError(f"record {number}: {error}") from None
         if result not in winners:
             raise RecordError(f"record {number} has the result {result}: expected 0, 1 or 2")
         if why := placement.why_not(move):

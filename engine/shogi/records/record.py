@@ -29,7 +29,7 @@ from yomi.engine.shogi.placement import (
     is_move,
     parse_sfen,
 )
-from yomi.errors import IllegalMove, LineError, printable
+from yomi.errors import IllegalMove, LineError, printable, reraised
 
 if TYPE_CHECKING:
     from yomi.engine.players.request import Decision
@@ -168,19 +168,15 @@ class GameRecord:
 
         game = ShogiGame(format_sfen(self.initial), **rules)
         for number, recorded in enumerate(self.moves[:moves], 1):
-            try:
+            with reraised(IllegalMove, RecordError, f"move {number} of the record: "):
                 game.play(recorded.move)
-            except IllegalMove as error:
-                raise RecordError(f"move {number} of the record: {error}") from None
         return game
 
 
 def checked(placement: Placement, name: str = "the position") -> Placement:
     """Return a position if it is possible, otherwise raise RecordError."""
-    try:
+    with reraised(SfenError, RecordError, f"{name}: "):
         check(placement)
-    except SfenError as error:
-        raise RecordError(f"{name}: {error}") from None
     return placement
 
 
