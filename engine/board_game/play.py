@@ -4,44 +4,35 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
+from yomi.engine.board_game.definition import BoardGame
 from yomi.engine.board_game.kernels import rules_of
 from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, lag_reserve
 from yomi.engine.color import BLACK, DRAW, opponent
 from yomi.engine.evaluators.base import Evaluator
-from yomi.engine.evaluators.network import Feed, PolicyValueFormat
+from yomi.engine.evaluators.network import Feed, FileFormat, PolicyValueFormat
+from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.learning.rows import planes_of
-from yomi.engine.learning.selfplay import Outcome
-from yomi.engine.options import rows_for
+from yomi.engine.learning.selfplay import FinishedGame, Learnable
+from yomi.engine.options import Options, rows_for
 from yomi.engine.play import SCORE, Ended, Referee
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision, Turn
 from yomi.engine.players.setup import EvaluatorFactory, common_settings, tuned
+from yomi.engine.search.base import PositionSearch
+from yomi.engine.search.types import SearchSettings
+from yomi.native.bound_kernels import Calls
 from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import Batch
+from yomi.nets.data.shards import Arrays
 from yomi.nets.errors import NetworkError
-from yomi.nets.metadata import feature_set
+from yomi.nets.load import NetworkFile
+from yomi.nets.metadata import BoardSize, feature_set
 from yomi.nets.onnx_program import Ends
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    import numpy.typing as npt
-
-    from yomi.engine.board_game.definition import BoardGame
-    from yomi.engine.evaluators.network import FileFormat
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.learning.selfplay import FinishedGame
-    from yomi.engine.options import Options
-    from yomi.engine.search.base import PositionSearch
-    from yomi.engine.search.types import SearchSettings
-    from yomi.native.bound_kernels import Calls
-    from yomi.native.tree.arrays import Batch
-    from yomi.nets.data.shards import Arrays
-    from yomi.nets.load import NetworkFile
-    from yomi.nets.metadata import BoardSize
 
 C_PUCT = 1.5
 MOVES_LEFT = 20  # moves of a side for which its time must last
@@ -227,14 +218,11 @@ class BoardPlayer(Player[BoardState]):
         return turn.root.legal_moves()[0] if move is None else move
 
 
-class LearnableBoardGame:
-    """See yomi.engine.learning.selfplay.Learnable."""
-
+class LearnableBoardGame(Learnable[BoardState]):
     suffix = ".txt"
-    has_score = False
-    boards: Sequence[Mapping[str, Any]] = ({},)
 
     def __init__(self, game: BoardGame) -> None:
+        super().__init__(BoardReferee())
         self._game, self.features, self.spec = game, game.features, rules_of(game).spec
         self.network: Mapping[str, Any] = {"kind": "board-resnet", "features": game.features, "board_size": game.size}
         self.fixed_settings: Mapping[str, Any] = {"game_file": hashlib.sha256(game.source).hexdigest()}
@@ -244,18 +232,6 @@ class LearnableBoardGame:
 
     def restart(self, game: BoardState) -> BoardState:
         return BoardState(self._game)
-
-    def first_position(self, game: BoardState) -> dict[str, Any]:
-        return {}
-
-    def judge(self, game: BoardState) -> Ended | None:
-        return BoardReferee().judge(game)
-
-    def outcome(self, game: BoardState, ended: Ended) -> Outcome:
-        return Outcome(ended.winner)
-
-    def komi(self, game: BoardState) -> float:
-        return 0.0
 
     def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
         return planes_of(positions, history, self.spec, feature_set(self.features))

@@ -53,7 +53,7 @@ class Go(Game[Any, Any]):
     terminal = lazy("yomi.engine.go.terminal:open_terminal")
     referee = lazy("yomi.engine.go.scoring:open_referee")
     format_opening = lazy("yomi.engine.go.game:format_opening")
-    recorder = lazy("yomi.engine.go.learning:open_recorder")
+    recorder = lazy("yomi.engine.go.learning:GoRecorder")
     make_dataset = lazy("yomi.engine.go.datasets.dataset:make_dataset")
     play_dataset = lazy("yomi.engine.go.datasets.played:play_dataset")
     benchmark_setup = lazy("yomi.engine.go.players.setup:measured")

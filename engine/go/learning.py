@@ -22,12 +22,13 @@ from yomi.engine.go.rules import Ko, Rules
 from yomi.engine.go.scoring import GoReferee, final_score, owners, read_result, sgf_result
 from yomi.engine.go.sgf import GameRecord, SgfError, to_sgf
 from yomi.engine.learning.rows import Encoder, RecordedGame, counts_of, planes_of, plies_by_move
-from yomi.engine.learning.selfplay import FinishedGame, Outcome
+from yomi.engine.learning.selfplay import FinishedGame, Learnable, Outcome
 from yomi.engine.options import MAX_KOMI, Options
 from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
 from yomi.engine.reviews.review import LETTERS
 from yomi.engine.search.types import Counts
+from yomi.errors import reraised
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec
 from yomi.nets.data.shards import Arrays
@@ -42,7 +43,7 @@ KO_RULES: tuple[Ko, ...] = ("POSITIONAL", "SITUATIONAL")
 WIDE_SHARE, WIDE_SPREAD = 0.15, 2.0
 
 
-class LearnableGo:
+class LearnableGo(Learnable["GoGame"]):
     """Go for the learning loop. Games are played to the end, and the final board is scored without removing stones."""
 
     features = KATAGO_FEATURES
@@ -58,13 +59,13 @@ class LearnableGo:
         `sizes` are further board sizes. `handicap` is the share of games in which Black gets a few stones at random
         points. `any_rules` draws superko and suicide for each game.
         """
+        super().__init__(GoReferee(final_score))
         self.fixed_settings: Mapping[str, Any] = {"sizes": list(sizes), "handicap": handicap, "any_rules": any_rules}
         self._board = square(board_of(options).side)
         self.boards: Sequence[Mapping[str, Any]] = [{"size": size} for size in dict.fromkeys((options.size, *sizes))]
         self._rules = Rules.parse(options.rules)
         self._handicap, self._any_rules = handicap, any_rules
         self.spec = go_spec(options.size)
-        self._referee = GoReferee(final_score)
 
     def new_game(self, rng: np.random.Generator, lead: float) -> GoGame:
         """Return a board with a random komi around `lead`, and possibly handicap stones and other rules."""
@@ -92,9 +93,6 @@ class LearnableGo:
         start, board = self.restart(game), game.board
         stones = [(LETTERS[color], board.vertex(point)) for color, point in start.stones()]
         return {"width": board.width, "height": board.height, "stones": stones, "first": LETTERS[start.side_to_move]}
-
-    def judge(self, game: GoGame) -> Ended | None:
-        return self._referee.judge(game)
 
     def outcome(self, game: GoGame, ended: Ended) -> Outcome:
         """Return winner, margin and owner of each point; only the winner if the final board was not counted."""
@@ -128,12 +126,10 @@ class LearnableGo:
 def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encoder, list[RecordedGame[GoGame]]]:
     if features.name != KATAGO_FEATURES:
         raise OptionError(f"{path}: rows of {features.name} found, expected {KATAGO_FEATURES}")
-    try:
+    with reraised(SgfError, OptionError, f"{path}: "):
         spec = go_spec(size)
         show = functools.partial(planes_of, spec=spec, features=features)
         return spec, show, [_recorded(record) for record in load_records(path)]
-    except SgfError as error:
-        raise OptionError(f"{path}: {error}") from None
 
 
 def _recorded(record: GameRecord) -> RecordedGame[GoGame]:
@@ -149,7 +145,7 @@ class GoRecorder:
 
     row_bytes: Mapping[str, int] = {}
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, settings: object, options: Options) -> None:
         self._options = options
         self._comments = [""]
         self._counts: list[Counts] = []
@@ -168,7 +164,3 @@ class GoRecorder:
         date, result = time.strftime("%Y-%m-%d"), sgf_result(ended)
         text = to_sgf(game, self._comments, self._counts, black=name, white=name, result=result, date=date)
         return {".sgf": text.encode("utf-8")}
-
-
-def open_recorder(settings: object, options: Options) -> GoRecorder:
-    return GoRecorder(options)

@@ -6,9 +6,9 @@ import contextlib
 import dataclasses
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from yomi.engine.learning.policies import Searching, SearchResult, find_policy
 from yomi.engine.learning.searches import ConcurrentGames, GameCoroutine, GameSearch, Searches
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.options import Options
-from yomi.engine.play import RESIGNATION, Ended, G
+from yomi.engine.play import RESIGNATION, Ended, G, Referee
 from yomi.engine.search.types import SearchSettings
 
 if TYPE_CHECKING:
@@ -43,43 +43,50 @@ class Outcome:
     owners: npt.NDArray[np.float32] | None = None
 
 
-class Learnable(Protocol[G]):
-    """What a game must provide so that it can be learned."""
+class Learnable(Generic[G]):
+    """What a game must provide so that it can be learned. The bodies here are those of a game without a score."""
 
     features: str  # feature set of the rows, a name of yomi.nets.metadata
     spec: GameSpec  # its planes are the planes of the feature set
     # The default table [network] of the training configuration.
     network: Mapping[str, Any]
     suffix: str  # of the records; one file holds many games
-    has_score: bool  # whether the game has a score
+    has_score = False  # whether the game has a score
     # One set of option values per board. Games are played on all of them; the options' own board comes first.
-    boards: Sequence[Mapping[str, Any]]
+    boards: Sequence[Mapping[str, Any]] = ({},)
     # Settings of the game besides the options. A run can only continue with the same values.
     fixed_settings: Mapping[str, Any]
+    encode: Callable[[npt.NDArray[np.void], npt.NDArray[Any]], Arrays]
+    """Returns the inputs of positions of one game as columns of a data set. The positions have their flags set."""
+
+    def __init__(self, referee: Referee[G]) -> None:
+        self.referee = referee
 
     def new_game(self, rng: np.random.Generator, lead: float) -> G:
         """Return a new game. The komi is drawn around `lead`, Black's mean score without komi in recent games."""
+        raise NotImplementedError
 
     def restart(self, game: G) -> G:
         """Return a game that begins like `game`, without its moves."""
+        raise NotImplementedError
 
     def first_position(self, game: G) -> dict[str, Any]:
         """Return the first position for boards of pages (`replay` in board.js); empty if pages show text only."""
+        return {}
 
     def judge(self, game: G) -> Ended | None:
         """Return the end of a game, or None while it continues."""
+        return self.referee.judge(game)
 
-    def outcome(self, game: G, ended: Ended) -> Outcome: ...
+    def outcome(self, game: G, ended: Ended) -> Outcome:
+        return Outcome(ended.winner)
 
     def komi(self, game: G) -> float:
-        # 0 in games without a score
-        ...
-
-    def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
-        """Return the inputs of positions of one game as columns of a data set. The positions have their flags set."""
+        return 0.0
 
     def record(self, finished: FinishedGame[G], name: str) -> bytes:
         """Return the record of a game with the search results of its moves. `name` is the network's name."""
+        raise NotImplementedError
 
 
 @dataclass(slots=True)

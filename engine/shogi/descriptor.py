@@ -60,7 +60,7 @@ class Shogi(Game[Any, Any]):
     referee = lazy("yomi.engine.shogi.game:open_referee")
     format_opening = lazy("yomi.engine.shogi.game:format_opening")
     reviewer = lazy("yomi.engine.shogi.review:open_reviewer")
-    recorder = lazy("yomi.engine.shogi.selfplay:open_recorder")
+    recorder = lazy("yomi.engine.shogi.selfplay:ShogiRecorder")
     make_dataset = lazy("yomi.engine.shogi.datasets.dataset:make_dataset")
     play_dataset = lazy("yomi.engine.shogi.datasets.played:play_dataset")
     replay = lazy("yomi.engine.shogi.selfplay:replay")

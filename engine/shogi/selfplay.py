@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.learning.rows import Encoder, RecordedGame, counts_of, planes_of, plies_by_move
-from yomi.engine.learning.selfplay import FinishedGame, Outcome
+from yomi.engine.learning.selfplay import FinishedGame, Learnable
 from yomi.engine.options import Options
 from yomi.engine.play import DECLARATION, Ended
 from yomi.engine.players.request import Decision
@@ -25,6 +25,7 @@ from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, note_of, record_of
 from yomi.engine.shogi.settings import RECORD_FORMATS, SelfplayShogiSettings
+from yomi.errors import reraised
 from yomi.native.datasets.packed import write_boards
 from yomi.native.shogi.pieces import HAND_TYPES
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI
@@ -42,10 +43,8 @@ def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:
 
     `packed` is the flag, if any, that requires positions that fit into 32 bytes.
     """
-    try:
+    with reraised(RecordError, OptionError, "--openings "):
         lines = load_records(path) if path else []
-    except RecordError as error:
-        raise OptionError(f"--openings {error}") from None
     for number, line in enumerate(lines if packed else [], 1):
         try:
             pack(line.initial)
@@ -64,21 +63,18 @@ def begin(options: Options, opening: GameRecord) -> ShogiGame:
     return game
 
 
-def open_recorder(settings: SelfplayShogiSettings, options: Options) -> ShogiRecorder:
-    return ShogiRecorder(options, settings.format, Path(settings.openings) if settings.openings else None)
-
-
 class ShogiRecorder:
     """Records games that start at the usual position or openings, in turn. Implements yomi.engine.game.Recorder."""
 
     row_bytes: Mapping[str, int] = {".hcpe": HCPE_DTYPE.itemsize}
 
-    def __init__(self, options: Options, formats: Sequence[str], openings: Path | None = None) -> None:
-        """Read the openings (default: the usual position). `formats` are keys of RECORD_FORMATS. Raises OptionError."""
+    def __init__(self, settings: SelfplayShogiSettings, options: Options) -> None:
+        """Read the openings (default: the usual position). Raises OptionError."""
         self._options = options
-        self._suffixes = tuple(dict.fromkeys(RECORD_FORMATS[name] for name in formats))
+        self._suffixes = tuple(dict.fromkeys(RECORD_FORMATS[name] for name in settings.format))
         self._notes: list[RecordedMove] = []
         packed = [suffix for suffix in (".hcpe", ".hcpe3") if suffix in self._suffixes]
+        openings = Path(settings.openings) if settings.openings else None
         self._openings = read_openings(openings, f"--format {packed[0][1:]}" if packed else "")
 
     def begin(self, number: int) -> ShogiGame:
@@ -102,12 +98,10 @@ SPARSE_KIND = "sparse-shogi"  # kind of networks that read boards instead of pla
 SEPARATOR = b"/\n"  # follows every CSA game, the last one included
 
 
-class LearnableShogi:
-    """Shogi for the learning loop, without points and ownership. Implements yomi.engine.learning.selfplay.Learnable."""
+class LearnableShogi(Learnable["ShogiGame"]):
+    """Shogi for the learning loop, without points and ownership."""
 
     suffix = ".csa"
-    has_score = False
-    boards: Sequence[Mapping[str, Any]] = ({},)
 
     def __init__(
         self,
@@ -120,6 +114,7 @@ class LearnableShogi:
 
         `named` is the name of their file with its digest. `network` is the table [network] of a training configuration.
         """
+        super().__init__(ShogiReferee())
         self.network = network or {"kind": "dlshogi-resnet", "blocks": 4, "channels": 48}
         extras = int(self.network.get("extras", DLSHOGI_FEATURES[1]))
         is_sparse = self.network.get("kind") == SPARSE_KIND
@@ -131,7 +126,6 @@ class LearnableShogi:
         self._openings = [replace(opening, initial=replace(opening.initial, number=1)) for opening in openings]
         # A restarted game needs its opening again.
         self._opened: weakref.WeakKeyDictionary[ShogiGame, GameRecord] = weakref.WeakKeyDictionary()
-        self._referee = ShogiReferee()
         for opening in self._openings:
             begin(options, opening)
 
@@ -149,14 +143,8 @@ class LearnableShogi:
 
     def judge(self, game: ShogiGame) -> Ended | None:
         # Games end as soon as the side to move could declare a win.
-        ended = self._referee.judge(game)
+        ended = super().judge(game)
         return Ended(game.side_to_move, DECLARATION) if ended is None and game.can_declare else ended
-
-    def outcome(self, game: ShogiGame, ended: Ended) -> Outcome:
-        return Outcome(ended.winner)
-
-    def komi(self, game: ShogiGame) -> float:
-        return 0.0
 
     def record(self, finished: FinishedGame[ShogiGame], name: str) -> bytes:
         """Return the game as CSA, with evaluations and visits as comments, followed by a separator."""
@@ -182,13 +170,11 @@ def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encod
     """Return the GameSpec, encoder and games of a record for `yomi learn`. Searches may play all legal moves."""
     if features.joined:
         raise OptionError(f"{path}: rows of {features.name} found, expected dlshogi's features or {SHOGI_BOARD}")
-    try:
+    with reraised(RecordError, OptionError):
         records = load_records(path)
         games = [
             RecordedGame(record.game(0), [note.move for note in record.moves], record.winner) for record in records
         ]
-    except RecordError as error:
-        raise OptionError(str(error)) from None
     for recorded in games:
         # Records may contain moves that searches skip.
         recorded.game.position["all_moves"] = 1

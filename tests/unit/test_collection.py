@@ -22,6 +22,7 @@ from yomi.engine.shogi.records.csa import read_csa
 from yomi.engine.shogi.records.files import load_records
 from yomi.engine.shogi.records.packed import read_hcpe3
 from yomi.engine.shogi.selfplay import ShogiRecorder
+from yomi.engine.shogi.settings import SelfplayShogiSettings
 from yomi.nets.data.columns import UNKNOWN_OWNER
 from yomi.nets.data.shards import open_dataset
 from yomi.nets.errors import NetworkError
@@ -29,10 +30,11 @@ from yomi.nets.errors import NetworkError
 
 def test_rows_of_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = Options(size=5, rules="tromp-taylor")
-    series = Series(GO, FakePlayer(options), GoRecorder(options), Collection(tmp_path / "a", GO.learnable(options)))
+    collection = Collection(tmp_path / "a", GO.learnable(options))
+    series = Series(GO, FakePlayer(options), GoRecorder(None, options), collection)
     files = [series.play(number).files for number in range(2)]
     resigned = FakePlayer(options, resign_at=3)
-    series = Series(GO, resigned, GoRecorder(options), series.collection)
+    series = Series(GO, resigned, GoRecorder(None, options), series.collection)
     series.play(2)
     series.close()
     (shard,) = open_dataset(tmp_path / "a").shards
@@ -61,7 +63,7 @@ def test_rows_of_shogi_after_openings(tmp_path: Path) -> None:
     options = replace(Options.for_game("shogi"), max_moves=20)
     openings = tmp_path / "openings.sfen"
     openings.write_text("sfen lnsgkgsnl/1r5b1/ppppppppp/9/9/2P6/PP1PPPPPP/1B5R1/LNSGKGSNL w - 12 moves 3c3d\n")
-    recorder = ShogiRecorder(options, ["csa", "hcpe3"], openings)
+    recorder = ShogiRecorder(SelfplayShogiSettings(("csa", "hcpe3"), str(openings)), options)
     collection = Collection(tmp_path / "a", SHOGI.learnable(options))
     series = Series(SHOGI, FakeShogiPlayer(options), recorder, collection)
     files = series.play(0).files
@@ -82,7 +84,7 @@ def test_rows_of_shogi_after_openings(tmp_path: Path) -> None:
 def test_a_collection_goes_on(tmp_path: Path) -> None:
     options = Options(size=5)
     for _ in range(2):
-        series = Series(GO, FakePlayer(options), GoRecorder(options), Collection(tmp_path, GO.learnable(options)))
+        series = Series(GO, FakePlayer(options), GoRecorder(None, options), Collection(tmp_path, GO.learnable(options)))
         series.play(0)
         series.close()
     assert [shard.path.name for shard in open_dataset(tmp_path).shards] == ["train-05-00001", "train-05-00002"]

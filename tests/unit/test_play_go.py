@@ -115,7 +115,7 @@ def test_selfplay(tmp_path: Path, fake_players: list[FakePlayer], capsys: pytest
 
 def series(player: FakePlayer) -> Series[GoGame]:
     """Return games of Go that a player plays against itself."""
-    return Series(GO, player, GoRecorder(player.options))
+    return Series(GO, player, GoRecorder(None, player.options))
 
 
 def test_selfplay_scores_games_that_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
