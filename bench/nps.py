@@ -19,7 +19,7 @@ from yomi.engine.calibration import search_counts
 from yomi.engine.cli.output import say
 from yomi.engine.cli.parser import CliError
 from yomi.engine.clients.client import EngineError
-from yomi.engine.clients.gtp import GtpClient
+from yomi.engine.clients.gtp import ANALYSES, GtpClient
 from yomi.engine.clients.spec import YOMI, EngineSpec, SpecError, parse_spec, with_unique_names
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import TimeSettings
@@ -29,6 +29,7 @@ from yomi.engine.go.points import format_color
 from yomi.engine.registry import GAMES
 from yomi.engine.search.search import Search
 from yomi.engine.shogi.notation import format_usi
+from yomi.errors import reraised
 from yomi.nets.files import write_atomically
 from yomi.nets.text import csv_lines
 
@@ -40,10 +41,6 @@ if TYPE_CHECKING:
 
 # Seconds to wait for an engine's start.
 START_TIMEOUT = 300.0
-# Centiseconds between reports of GTP engines.
-REPORT_INTERVAL = 5
-# GTP commands that report visits; the first one that an engine knows is used.
-ANALYSES = {"kata-analyze": f"{REPORT_INTERVAL} rootInfo true", "lz-analyze": f"{REPORT_INTERVAL}"}
 
 EVALUATED, DESCENDED, MOVED, OWN = "evaluated", "descended", "moved", "own count"
 # yomi's rates: positions evaluated, descents of the tree, moves made on a board.
@@ -238,11 +235,9 @@ def open_rivals(commands: Sequence[str], game: str) -> list[Rival]:
     Raises:
         CliError: a player is not described well, does not start, or cannot be measured.
     """
-    try:
+    with reraised(SpecError, CliError, "--against: "):
         others = [parse_spec(text, game, GAMES[game].protocol) for text in commands]
         _, *specs = with_unique_names([EngineSpec(YOMI, ()), *others])
-    except SpecError as error:
-        raise CliError(f"--against: {error}") from None
     rivals: list[Rival] = []
     for spec in specs:
         try:
@@ -269,10 +264,8 @@ def measure(rival: Rival, game: Any, seconds: float) -> float | None:
         EngineError: the engine fails.
     """
     time.sleep(0.05)  # the previous search has stopped by now
-    try:
+    with reraised(EngineError, CliError, f"--against {rival.name}: "):
         return rival.measure(game, seconds)
-    except EngineError as error:
-        raise CliError(f"--against {rival.name}: {error}") from None
 
 
 def ratio_rows(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> list[dict[str, Any]]:

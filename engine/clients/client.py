@@ -246,6 +246,10 @@ class Evaluation:
     pv: tuple[str, ...] = ()
     # Shogi: plies to the mate, negative if the side to move is mated, None if the engine reports none.
     mate: int | None = None
+    # GTP: the move's prior, its rank in an analysis, and the move that was searched instead.
+    prior: float = 0.0
+    rank: int = 1
+    symmetry_of: str = ""
 
     def __str__(self) -> str:
         """Return the text for a record of Go."""

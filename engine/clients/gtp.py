@@ -31,7 +31,7 @@ GENMOVES = {
     "lz-genmove_analyze": f"{REPORT_INTERVAL}",
 }
 # Commands that analyse a position until the next command.
-ANALYSES = {"kata-analyze": f"{REPORT_INTERVAL}", "lz-analyze": f"{REPORT_INTERVAL}"}
+ANALYSES = {"kata-analyze": f"{REPORT_INTERVAL} rootInfo true", "lz-analyze": f"{REPORT_INTERVAL}"}
 KATA_LIMITS = {"visits": "maxVisits", "playouts": "maxPlayouts", "seconds": "maxTime"}
 
 
@@ -260,11 +260,19 @@ def _read_json(line: str) -> Evaluation | None:
 
 
 def _read_info(line: str, unit: float) -> Evaluation | None:
-    words = line.split(" info ")[0].split()
+    words = re.split(" info | rootInfo ", line)[0].split()
     pairs = dict(itertools.pairwise(words))
     try:
         pv = tuple(words[words.index("pv") + 1 :]) if "pv" in words else ()
-        return Evaluation(_finite(pairs["winrate"]) / unit, _float(pairs.get("scoreLead")), int(pairs["visits"]), pv)
+        return Evaluation(
+            _finite(pairs["winrate"]) / unit,
+            _float(pairs.get("scoreLead")),
+            int(pairs["visits"]),
+            pv,
+            prior=_finite(pairs.get("prior", 0.0)) / unit,
+            rank=int(pairs.get("order", 0)) + 1,
+            symmetry_of=pairs.get("isSymmetryOf", ""),
+        )
     except (ValueError, KeyError):
         return None
 

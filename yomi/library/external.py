@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import re
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -33,19 +32,6 @@ C = TypeVar("C", bound=EngineClient)
 
 SECONDS = 5.0  # of an analysis, and of a move of USI, without a limit
 NO_COUNT, NO_SECONDS = 10**12, 10**6  # to lift a limit of GTP
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """The report of one move."""
-
-    evaluation: Evaluation
-    prior: float = 0.0
-    symmetry_of: str = ""  # the move that was searched instead, with the same visits (KataGo)
-
-    @property
-    def visits(self) -> int:
-        return 0 if self.symmetry_of else self.evaluation.visits or 0
 
 
 class ExternalEngine(Generic[P]):
@@ -77,7 +63,7 @@ class ExternalEngine(Generic[P]):
         """
         with self._turn(position, limit) as raw:
             text, reply, found, seconds = self._choose(position, raw, limit or Limit())
-            report = _report(position, {1: found} if found.evaluation.pv else {}, seconds, self._unit)
+            report = _report(position, {1: found} if found.pv else {}, seconds, self._unit)
             if text.lower() in (RESIGN, WIN):
                 return Decision(None, None, text.lower() == RESIGN, text.lower() == WIN, "", report)
             if not position.is_legal(text):
@@ -112,11 +98,11 @@ class ExternalEngine(Generic[P]):
     _unit = "visits"
 
     @abstractmethod
-    def _choose(self, position: P, raw: Any, limit: Limit) -> tuple[str, str, _Line, float]:
+    def _choose(self, position: P, raw: Any, limit: Limit) -> tuple[str, str, Evaluation, float]:
         """Return the move or RESIGN or WIN, the expected answer, the evaluation, and the seconds."""
 
     @abstractmethod
-    def _analyse(self, position: P, raw: Any, limit: Limit) -> tuple[dict[int, _Line], float]:
+    def _analyse(self, position: P, raw: Any, limit: Limit) -> tuple[dict[int, Evaluation], float]:
         """Return the reports of moves by rank, and the seconds."""
 
     @contextlib.contextmanager
@@ -152,15 +138,15 @@ class _GtpEngine(ExternalEngine[P]):
         self._board: tuple[object, list[str]] | None = None  # what the engine's board shows
         self._own_limits: dict[str, float] = {}  # before a call changed them
 
-    def _choose(self, position: P, raw: Any, limit: Limit) -> tuple[str, str, _Line, float]:
+    def _choose(self, position: P, raw: Any, limit: Limit) -> tuple[str, str, Evaluation, float]:
         color, clock = self._set_up(position, raw), self._limit(limit, raw.side_to_move)
         answer = self._client.genmove(color, clock)
         assert self._board is not None
         self._board[1].append(answer.move)
         found = answer.evaluation or Evaluation()
-        return answer.move, "".join(found.pv[1:2]), _Line(found), answer.seconds
+        return answer.move, "".join(found.pv[1:2]), found, answer.seconds
 
-    def _analyse(self, position: P, raw: Any, limit: Limit) -> tuple[dict[int, _Line], float]:
+    def _analyse(self, position: P, raw: Any, limit: Limit) -> tuple[dict[int, Evaluation], float]:
         color = self._set_up(position, raw)
         if limit.clocks is not None or limit.depth is not None:
             raise OptionError("clocks or depth found, expected seconds, visits or playouts for an analysis by GTP")
@@ -170,13 +156,14 @@ class _GtpEngine(ExternalEngine[P]):
         limits = limit._limits
         visits = min(limits.visits or NO_COUNT, limits.playouts or NO_COUNT)
         seconds = NO_SECONDS if limits.seconds is None else limits.seconds
-        lines: dict[int, _Line] = {}
+        lines: dict[int, Evaluation] = {}
 
         def is_enough(line: str) -> bool:
-            if found := dict(_moves_of(line, command)):
+            moves = (read_evaluation(part.strip(), command) for part in re.split(r"(?=\binfo move )", line))
+            if found := {move.rank: move for move in moves if move is not None and move.pv}:
                 lines.clear()  # each line has all moves
                 lines.update(found)
-            return sum(move.visits for move in lines.values()) >= visits
+            return sum(map(_own_visits, lines.values())) >= visits
 
         times = [at for at, _ in self._client.analyse(command, seconds, is_enough)]
         return lines, times[-1] if times else 0.0
@@ -225,18 +212,18 @@ class _UsiEngine(ExternalEngine[P]):
     _client: UsiClient
     _unit = "nodes"
 
-    def _choose(self, position: P, raw: Any, limit: Limit) -> tuple[str, str, _Line, float]:
+    def _choose(self, position: P, raw: Any, limit: Limit) -> tuple[str, str, Evaluation, float]:
         search = self._search(position, raw, limit)
         answer = search.wait()
-        return answer.move, answer.reply, _Line(answer.evaluation or Evaluation()), answer.seconds
+        return answer.move, answer.reply, answer.evaluation or Evaluation(), answer.seconds
 
-    def _analyse(self, position: P, raw: Any, limit: Limit) -> tuple[dict[int, _Line], float]:
+    def _analyse(self, position: P, raw: Any, limit: Limit) -> tuple[dict[int, Evaluation], float]:
         search, found = self._search(position, raw, limit), dict[int, Evaluation | None]()
         for _, line in search.reports():
             rank = re.search(r" multipv ([0-9]{1,4})\b", line)
             number = int(rank[1]) if rank else 1
             found[number] = read_info(re.sub(r" multipv \S+", "", line), found.get(number))
-        lines = {number: _Line(evaluation) for number, evaluation in found.items() if evaluation is not None}
+        lines = {number: evaluation for number, evaluation in found.items() if evaluation is not None}
         return lines, search.wait().seconds
 
     def _search(self, position: P, raw: Any, limit: Limit) -> Any:
@@ -283,20 +270,7 @@ def open_engine(command: str, game: str = "go", *, timeout: float = TIMEOUT) -> 
 KINDS: Mapping[str, Any] = {"go": ("gtp", GtpClient, _GtpEngine), "shogi": ("usi", UsiClient, _UsiEngine)}
 
 
-def _moves_of(line: str, command: str) -> Iterator[tuple[int, _Line]]:
-    """Yield rank and report of each move in a line of kata-analyze or lz-analyze."""
-    unit = 10000.0 if command.startswith("lz-") else 1.0
-    for part in re.split(r"(?=\binfo move )", line):
-        found = read_evaluation(part.strip(), command)
-        if found is not None and found.pv:
-            words = dict(itertools.pairwise(part.split(" pv ")[0].split()))
-            order = words.get("order", "")
-            with contextlib.suppress(ValueError):
-                prior = float(words.get("prior", 0.0)) / unit
-                yield int(order) + 1 if order.isdecimal() else 1, _Line(found, prior, words.get("isSymmetryOf", ""))
-
-
-def _report(position: Position[Any], lines: Mapping[int, _Line], seconds: float, unit: str) -> Report:
+def _report(position: Position[Any], lines: Mapping[int, Evaluation], seconds: float, unit: str) -> Report:
     """Return the reports of moves as a Report. Moves of a variation that cannot be read are left out."""
     moves = [
         RawMove(
@@ -304,16 +278,16 @@ def _report(position: Position[Any], lines: Mapping[int, _Line], seconds: float,
             found.visits or 0,
             winrate=_known(found.winrate),
             score_lead=_known(found.score),
-            prior=line.prior,
+            prior=found.prior,
             lcb=_known(found.winrate),
             pv=tuple(variation),
             mate=found.mate,
-            symmetry_of=next(iter(_codes(position, (line.symmetry_of,))), None),
+            symmetry_of=next(iter(_codes(position, (found.symmetry_of,))), None),
         )
-        for _, line in sorted(lines.items())
-        if (variation := _codes(position, (found := line.evaluation).pv))
+        for _, found in sorted(lines.items())
+        if (variation := _codes(position, found.pv))
     ]
-    counts = [line.visits for line in lines.values()]
+    counts = [_own_visits(found) for found in lines.values()]
     visits = max(counts, default=0) if unit == "nodes" else sum(counts)
     best = moves[0] if moves else RawMove(0, winrate=math.nan, score_lead=math.nan)
     raw = SearchReport(
@@ -328,6 +302,11 @@ def _report(position: Position[Any], lines: Mapping[int, _Line], seconds: float,
         unit=unit,
     )
     return Report(raw, position._names)
+
+
+def _own_visits(found: Evaluation) -> int:
+    # KataGo repeats the visits of a searched move at its symmetric moves.
+    return 0 if found.symmetry_of else found.visits or 0
 
 
 def _known(number: float | None) -> float:
