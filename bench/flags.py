@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Any
 
+from yomi.engine.cli.flags import type_of
 from yomi.engine.options import TABLE
 from yomi.engine.players.setup import TUNED
+from yomi.settings import Setting
 
 
-def positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < 1e6:
-        raise ArgumentTypeError(f"expected a positive number of seconds, found {text!r}")
-    return value
+def _within(kind: str, low: float, high: float) -> Callable[[str], Any]:
+    """Return a type of numbers from `low` to `high`. `kind` is that of a Setting: int or real."""
+    return type_of(Setting("", kind, False, None, "", low=low, high=high).parse, ": ")
 
 
-def winrate(text: str) -> float:
-    """Read the winrate of the side that is behind from a command line: from 0 to below 0.5."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value < 0.5:
-        raise ArgumentTypeError(f"expected a winrate from 0 to below 0.5, found {text!r}")
-    return value
-
-
-def count(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 10**9:
-        raise ArgumentTypeError(f"expected a positive number, found {text!r}")
-    return int(text)
-
-
-def board(text: str) -> int:
-    from yomi.native.go.board import MAX_SIZE, MIN_SIZE  # imports numba
-
-    if not text.isdecimal() or not MIN_SIZE <= int(text) <= MAX_SIZE:
-        raise ArgumentTypeError(f"expected a board size of {MIN_SIZE} to {MAX_SIZE}, found {text!r}")
-    return int(text)
+positive = _within("real", 1e-6, 1e6)
+winrate = _within("real", 0, 0.499)  # of the side that is behind
+count = _within("int", 1, 10**9)
+board = type_of(TABLE["size"].parse, "size: ")
 
 
 def network(text: str) -> tuple[int, int]:

@@ -109,12 +109,8 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
     """
     if path is None:
         return {}, []
-    try:
+    with reraised((OSError, ValueError), CliError, f"--config {path}: "):
         data = read_toml(path)
-    except OSError as error:
-        raise CliError(f"--config {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise CliError(f"--config {path}: {error}") from None
     players = data.pop("players", [])
     if not isinstance(players, list) or not all(isinstance(player, Mapping) for player in players):
         raise CliError(f"--config {path}: expected players as tables [[players]]")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from yomi.engine.matches.rating import CONFIDENCE, Ratings, fit
-from yomi.errors import LineError
+from yomi.errors import LineError, reraised
 from yomi.nets.files import append_object, complete_lines, sync_file, write_atomically
 from yomi.system import lock_file, read_bytes
 
@@ -76,12 +76,9 @@ class Journal:
         """
         found = {"event": event, "time": round(time.time(), 3), **fields}
         _check(found)
-        try:
-            with self.path.open("a+b", buffering=0) as file:
-                lock_file(file.fileno(), wait=True)
-                append_object(file, found)
-        except OSError as error:
-            raise LearningError(f"{self.path}: {error.strerror}") from None
+        with reraised(OSError, LearningError, f"{self.path}: "), self.path.open("a+b", buffering=0) as file:
+            lock_file(file.fileno(), wait=True)
+            append_object(file, found)
         for listener in self.listeners:
             listener(found)
 

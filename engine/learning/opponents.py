@@ -21,6 +21,7 @@ from yomi.engine.learning.journal import EARLIER, LearningError
 from yomi.engine.learning.searches import GameCoroutine
 from yomi.engine.matches.games import EngineSides, FaultError, MatchGame
 from yomi.engine.play import Ended, G, end_by
+from yomi.errors import reraised
 from yomi.settings import OptionError
 
 T = TypeVar("T")
@@ -59,10 +60,8 @@ def opponent_spec(text: str, game: Game[Any, Any]) -> EngineSpec:
     Raises:
         OptionError: there is no such engine, or its limits do not suit learning.
     """
-    try:
+    with reraised(SpecError, OptionError):
         spec = parse_spec(text, game.name, game.protocol)
-    except SpecError as error:
-        raise OptionError(str(error)) from None
     if spec.limits.has_clock:
         raise OptionError(f"engine {spec.name} with {spec.limits}: expected no clock, such as seconds=1 (a move)")
     if spec.limits == EngineLimits() and issubclass(game.matches().client, UsiClient):

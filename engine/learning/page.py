@@ -17,6 +17,7 @@ import numpy as np
 from yomi.engine.learning.journal import EARLIER, GENERATIONS, NAME, Event, Journal, LearningError, Progress, disk_use
 from yomi.engine.matches.results import ORDER
 from yomi.engine.pages.review import part
+from yomi.errors import reraised
 from yomi.nets.files import write_atomically
 from yomi.nets.text import parse_json
 from yomi.system import lock_file, read_bytes
@@ -258,10 +259,8 @@ def write_runs(runs: Sequence[Mapping[str, Any]], path: Path, now: float) -> Non
     for sign in "<>&":  # the data may not end the script element
         embedded = embedded.replace(sign, f"\\u{ord(sign):04x}")
     template = resources.files("yomi.engine.learning").joinpath(TEMPLATE).read_text(encoding="utf-8")
-    try:
+    with reraised(OSError, LearningError, f"{path}: "):
         write_atomically(path, template.replace(BOARDS, part("board.js")).replace(PLACE, embedded).encode())
-    except OSError as error:
-        raise LearningError(f"{path}: {error.strerror}") from None
 
 
 def plain_data(name: str, title: str, text: str, running: bool) -> dict[str, Any]:

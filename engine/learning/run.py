@@ -18,6 +18,7 @@ from yomi.engine.learning.settings import LearnSettings, parse_growth, training_
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import TABLE
 from yomi.engine.signals import stopped_by_a_signal
+from yomi.errors import reraised
 from yomi.nets.errors import NetworkError
 from yomi.nets.installation import require_package
 from yomi.nets.text import read_toml, set_keys
@@ -285,10 +286,8 @@ def _check_own_network(game: Game[Any, Any], own: str, say: Say, options: Option
     from yomi.engine.evaluators.network import open_network
 
     assert options.net is not None
-    try:
+    with reraised((NetworkError, EvaluatorError), OptionError, f"{own}: "):
         evaluator = open_network(game.formats, options.net, game.board_size(options)).load(CPU, keep=False)
-    except (NetworkError, EvaluatorError) as error:
-        raise OptionError(f"{own}: {error}") from None
     evaluator.close()
     if evaluator.fallback_reason and device_of(options).is_cpu:
         say(f"{own}: {evaluator.backend} computes it, in fp32. yomi's kernels cannot: {evaluator.fallback_reason}")
@@ -339,16 +338,10 @@ def _tensorboard(wanted: bool, store: Store) -> Iterator[None]:
 def _read_tables(path: Path | None, game: str | None = None, sets: Sequence[str] = ()) -> dict[str, Any]:
     """Return the tables [network], [training] and [loss] of a file. `TABLE.KEY=VALUE` in `sets` replaces values."""
     source = "--set" if path is None else f"--network {path}"
-    try:
+    with reraised((OSError, ValueError), OptionError, f"{source}: "):
         tables = {} if path is None else read_toml(path)
-    except OSError as error:
-        raise OptionError(f"{source}: {error.strerror}") from None
-    except ValueError as error:
-        raise OptionError(f"{source}: {error}") from None
-    try:
+    with reraised(ValueError, OptionError, "--set: "):
         tables = set_keys(tables, sets)
-    except ValueError as error:
-        raise OptionError(f"--set: {error}") from None
     for name, table in tables.items():
         if name not in ("network", "training", "loss") or not isinstance(table, dict):
             raise OptionError(f"{source}: found table [{name}], expected [network], [training] or [loss]")

@@ -96,13 +96,11 @@ class Settings:
 
 
 def read_settings(path: Path, protocol: str) -> Settings:
-    try:
-        text = path.read_text(encoding="utf-8")
+    with reraised(OSError, SettingsError, f"cannot read {path}: "):
+        content = path.read_bytes()
+    with reraised(ValueError, SettingsError, f"{path} is not a TOML file: "):
+        text = content.decode("utf-8")
         data = parse_toml(text)
-    except OSError as error:
-        raise SettingsError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise SettingsError(f"{path} is not a TOML file: {error}") from None
     return _Reader(path, text).read(data, protocol)
 
 

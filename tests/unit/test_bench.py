@@ -82,10 +82,10 @@ def test_the_tree_is_measured_for_both_games() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["tree", "--sizes", "25"], "--sizes: expected a board size of 2 to 19, found '25'"),
-        (["rollouts", "--sizes", "0"], "--sizes: expected a board size of 2 to 19, found '0'"),
-        (["tree", "--workers", "0"], "--workers: expected a positive number, found '0'"),
-        (["nets", "--workers", "-1"], "--workers: expected a positive number, found '-1'"),
+        (["tree", "--sizes", "25"], "--sizes: expected an integer from 2 to 19, found 25"),
+        (["rollouts", "--sizes", "0"], "--sizes: expected an integer from 2 to 19, found 0"),
+        (["tree", "--workers", "0"], "--workers: expected an integer from 1 to 1000000000, found 0"),
+        (["nets", "--workers", "-1"], "--workers: expected an integer from 1 to 1000000000, found -1"),
     ],
 )
 def test_numbers_that_cannot_be(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,17 +67,14 @@ def play_dataset(folder: Path, settings: PlayShogiDataSettings, work: ShardWork,
     from yomi.engine.shogi.descriptor import GAME
 
     path = Path(settings.openings) if settings.openings else None
-    try:
+    engine = reraised(EngineError, OptionError, f"--engine {settings.engine}: ")
+    with engine, reraised((SpecError, RecordError), OptionError):
         spec = parse_spec(settings.engine, GAME.name, GAME.protocol)
         openings = load_records(path) if path else []
         GAME.compile(log)
         options = filled(ShogiPlayOptions, settings, openings=named(path) if path else "")
         processes = settings.processes or os.cpu_count() or 1
         total = play_shogi_positions(folder, options, settings.positions, spec, openings, processes, log, work.cluster)
-    except EngineError as error:
-        raise OptionError(f"--engine {settings.engine}: {error}") from None
-    except (SpecError, RecordError) as error:
-        raise OptionError(str(error)) from None
     return f"{total} positions in {folder}"
 
 

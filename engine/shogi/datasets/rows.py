@@ -86,13 +86,9 @@ def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = silent) -> 
 def read_games(path: Path, say: Say = silent) -> list[GameRecord]:
     """Return the games of a file, and report its notes. Raises NetworkError if it is broken."""
     read = {".hcpe": read_hcpe_games, ".hcpe3": read_hcpe3}.get(path.suffix.lower())
-    try:
+    with reraised((OSError, RecordError), NetworkError, f"{path}: "):
         data = read_record_bytes(path, MAX_RECORD_BYTES if read is None else None)
         records = read_records(data) if read is None else read(data)
-    except OSError as error:
-        raise NetworkError(f"{path}: {error.strerror}") from None
-    except RecordError as error:
-        raise NetworkError(f"{path}: {error}") from None
     report_notes(say, path, (note for record in records for note in record.notes))
     return records
 

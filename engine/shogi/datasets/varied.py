@@ -31,6 +31,7 @@ from yomi.engine.shogi.networks import FORMATS
 from yomi.engine.shogi.placement import Placement, format_sfen
 from yomi.engine.shogi.selfplay import boards_of
 from yomi.engine.shogi.settings import ShogiVaryOptions, VarySettings
+from yomi.errors import reraised
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 from yomi.nets.data.shards import Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name
@@ -54,7 +55,8 @@ def vary_boards(folders: Sequence[Path], out: Path, settings: VarySettings, work
     from yomi.engine.shogi.descriptor import GAME
 
     net = network_path(settings.net) if settings.net else default_network(GAME.name, on_processor=True)
-    try:
+    engine = reraised(EngineError, OptionError, f"--engine {settings.engine}: ")
+    with engine, reraised(SpecError, OptionError):
         spec = parse_spec(settings.engine, GAME.name, GAME.protocol)
         GAME.compile(log)
         network = open_network(GAME.formats, net, SIDE)
@@ -63,10 +65,6 @@ def vary_boards(folders: Sequence[Path], out: Path, settings: VarySettings, work
         options = filled(ShogiVaryOptions, settings, net=named(net))
         with closing(VariedShards(options, spec, str(net), is_own(spec), network)) as maker:
             return vary_positions(folders, out, options, settings.positions, maker, log, work, settings.shards)
-    except EngineError as error:
-        raise OptionError(f"--engine {settings.engine}: {error}") from None
-    except SpecError as error:
-        raise OptionError(str(error)) from None
 
 
 class VariedShards(ShardMaker):
