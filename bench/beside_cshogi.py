@@ -4,8 +4,6 @@ perft counts leaves per second of the tree of legal moves, where cshogi is calle
 measured in milliseconds.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Only the steps are timed, with the beginnings of new games. The choice of actions is not.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Sequence

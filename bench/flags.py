@@ -1,7 +1,5 @@
 """Types of the benchmarks' own flags, and the options of yomi that each benchmark takes."""
 
-from __future__ import annotations
-
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection
 from typing import Any

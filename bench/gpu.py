@@ -3,8 +3,6 @@
 Parts whose software is not installed are skipped, with the reason.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import statistics

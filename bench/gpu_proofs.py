@@ -1,7 +1,5 @@
 """The checks of `bench gpu`: the GPU computes the same as the processor, and faults are handled."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import random

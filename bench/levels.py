@@ -1,7 +1,5 @@
 """`bench levels`: measures the Elo of the levels of strength, by games between neighbouring levels in this process."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

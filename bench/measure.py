@@ -1,7 +1,5 @@
 """Runs an evaluator or a search for some time, and counts its work."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

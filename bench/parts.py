@@ -1,7 +1,5 @@
 """Measures parts of a search alone: `bench evaluator`, `bench precision` (against fp32), `bench nets`, `bench tree`."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ The model (`yomi.engine.players.people`) is fitted to every second record by max
 others. It is a conditional logit in two weights, so the likelihood is concave and Newton's method finds its maximum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

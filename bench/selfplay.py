@@ -4,8 +4,6 @@ The number of concurrent games varies. The evaluations of unfinished games count
 which many games end.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from typing import Any

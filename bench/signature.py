@@ -3,8 +3,6 @@
 A change that is not meant to alter the search must not alter it.
 """
 
-from __future__ import annotations
-
 import functools
 import zlib
 from collections.abc import Callable

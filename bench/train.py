@@ -4,8 +4,6 @@ With data means that they are read, unpacked and transformed. Both take turns, s
 near 1 means that training never waits for data.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from pathlib import Path

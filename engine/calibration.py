@@ -4,8 +4,6 @@ One setting is varied at a time, the most important first. The candidates are me
 slows down affects all of them. KataGo's tuner works in the same way.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator

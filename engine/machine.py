@@ -1,7 +1,5 @@
 """Facts about this machine: processor, GPUs, packages, and the memory that a process may use."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

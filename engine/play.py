@@ -3,8 +3,6 @@
 Self-play, openings of matches and measurements of levels use this loop with different sides, referees and recorders.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

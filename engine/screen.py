@@ -3,8 +3,6 @@
 A board has a background of its own, so that stones and pieces are readable on dark and on light terminals.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """Signals that end the program: SIGTERM, and SIGHUP when the terminal closes."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 from collections.abc import Callable, Iterator

@@ -8,17 +8,20 @@ import os
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.mistakes import WARNING_SECONDS, WARNING_VISITS, is_worth_warning
-from yomi.engine.options import Value
 from yomi.engine.play import G
-from yomi.engine.players.player import Player
-from yomi.engine.players.request import Decision, Request
+from yomi.engine.players.request import Request
 from yomi.engine.screen import CLEAR
 from yomi.errors import printable
 from yomi.language import tr
+
+if TYPE_CHECKING:
+    from yomi.engine.options import Value
+    from yomi.engine.players.player import Player
+    from yomi.engine.players.request import Decision
 
 YOU, ENGINE = "you", "yomi"  # the players' names in records
 COMMANDS = """\

@@ -1,7 +1,5 @@
 """Reads arrays of numbers and text from .npy and .npz files."""
 
-from __future__ import annotations
-
 import errno
 import math
 import re

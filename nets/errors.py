@@ -1,7 +1,5 @@
 """The error of this package."""
 
-from __future__ import annotations
-
 from yomi.errors import LineError
 
 

@@ -1,7 +1,5 @@
 """Files of networks and derived files: writes them atomically, identifies them by content, finds the cache folder."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import functools

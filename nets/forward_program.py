@@ -4,8 +4,6 @@
 for yomi's own kernels; `yomi.nets.katago.onnx_export` has the builder for ONNX.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias, TypeVar
 

@@ -1,7 +1,5 @@
 """Variants of ONNX files for GPUs: half precision, inputs of packed bits that the graph unpacks, fused operators."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """A small builder of ONNX graphs. Nodes and constants are appended in their order, and get names automatically."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The packages in yomi's extras, and the command that installs them."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Recognises a network file that a user names (`open_file`), and converts a Go network to ONNX (`prepare`)."""
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 import hashlib

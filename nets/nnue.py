@@ -18,8 +18,6 @@ layer are packed: 17 bytes COMPRESSED_LEB128, the number of bytes, and 1 to 3 by
 lowest first. They have one or nine stacks of the other layers, each after a hash. The kings' ranks choose a stack.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from dataclasses import dataclass

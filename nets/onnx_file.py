@@ -1,7 +1,5 @@
 """Reads ONNX files without onnx or onnxruntime: inputs, outputs, metadata, names of weight files, nodes and weights."""
 
-from __future__ import annotations
-
 import math
 import mmap
 import struct

@@ -10,8 +10,6 @@ so that operations after a sum (norm, bias, activation) are folded into the oper
 `UnsupportedGraphError` reports a graph that cannot be written, and why.
 """
 
-from __future__ import annotations
-
 import enum
 from collections import Counter
 from collections.abc import Callable

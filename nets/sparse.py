@@ -7,8 +7,6 @@ The file is safetensors: a header of JSON, whose `__metadata__` contains the rec
 tensors. They are the fields of `yomi.native.sparse.network.SparseNetwork`, except that `hidden` is [HIDDEN, V].
 """
 
-from __future__ import annotations
-
 import json
 import math
 import operator

@@ -1,7 +1,5 @@
 """Reads JSON and TOML of unknown origin: every fault is a ValueError, and values have sane sizes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Files of the user: objects from Python files, named as `FILE.py:NAME`, and copies of files that determine a run."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

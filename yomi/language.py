@@ -4,8 +4,6 @@ Texts are English until a command calls `choose`. The library and the protocols 
 programs read stays English. The catalogue is read as it is: no tool has to compile it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

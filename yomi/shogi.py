@@ -1,7 +1,5 @@
 """Games of shogi: `Game`, and records in CSA, KIF, KI2, JKF and USI."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from os import PathLike
 

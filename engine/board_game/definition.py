@@ -3,8 +3,6 @@
 docs/how-to/games.md is the guide to it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import re

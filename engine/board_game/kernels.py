@@ -3,8 +3,6 @@
 They call the author's functions by the names of globals, as in yomi.native.game_calls.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`yomi doctor`: shows what works on this machine, what is missing, and the command that installs it."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib.metadata

@@ -1,7 +1,5 @@
 """Games on the command line: subcommands, flags and the last lines of the help for each game."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """`yomi help PAGE`: the table of options, and the pages of docs, which wheels contain as yomi/docs."""
 
-from __future__ import annotations
-
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The parser of command lines with its short and full help, and CliError, which it raises."""
 
-from __future__ import annotations
-
 import argparse
 import copy
 import re

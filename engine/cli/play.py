@@ -1,7 +1,5 @@
 """`yomi play`: a game against the engine in the terminal. `yomi selfplay`: records of games against itself."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """`yomi serve`: the address and token of the server, and how it ends."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

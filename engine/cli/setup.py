@@ -1,7 +1,5 @@
 """`yomi setup`, `yomi config` and `yomi completion`: kernels, the user's file of options, completion in shells."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

@@ -4,8 +4,6 @@ end.
 Two threads read the engine's stdout and stderr all the time, so that the engine never blocks on a full pipe.
 """
 
-from __future__ import annotations
-
 import abc
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """The client of a GTP engine: games, moves with the engine's evaluation, and analyses."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """Processes of this machine that have a connection, and actors made of them: for work without Ray."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import signal

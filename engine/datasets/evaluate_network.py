@@ -1,7 +1,5 @@
 """Errors of a network of any format on a data set, computed in float32: `yomi train test`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Makes data sets from game files: finds and reads the files, and divides rows into shards."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import lzma

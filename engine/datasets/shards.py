@@ -1,7 +1,5 @@
 """Makes the shards of a command, here or on a cluster: all shards, or a task's share. Merges sets from parts."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Sequence

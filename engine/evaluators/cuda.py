@@ -4,8 +4,6 @@ It supplies what onnxruntime lacks, and everything that TensorRT needs. If pycud
 from it, so that yomi and other users of pycuda in this process find each other's.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools

@@ -5,8 +5,6 @@ To pack a network of 100 MB takes several seconds and twice its memory. To read 
 All threads of a process share the weights.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

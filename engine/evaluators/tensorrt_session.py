@@ -4,8 +4,6 @@ worker.
 Networks are strongly typed, the only kind in TensorRT 11: the precision is that of the ONNX file.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import logging

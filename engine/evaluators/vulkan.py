@@ -1,7 +1,5 @@
 """Lists the GPUs of this machine's Vulkan drivers through ctypes, since WebGPU does not report its GPU and features."""
 
-from __future__ import annotations
-
 import ctypes
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_uint8, c_uint32, c_void_p
 from dataclasses import dataclass

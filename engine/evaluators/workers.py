@@ -8,8 +8,6 @@ MAX_FAILURES in a row, or at once if this process has lost the GPU. The other wo
 its worker is abandoned and another worker gets a copy of the batch. A hang counts as a failure.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextvars
 import functools

@@ -5,8 +5,6 @@ Many programs write the encoding of their system without CA, or with a wrong one
 Otherwise each candidate decodes the file, and the most plausible text wins.
 """
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import itertools

@@ -1,7 +1,5 @@
 """Self-play of Go: the records of `yomi selfplay`, and games for the learning loop."""
 
-from __future__ import annotations
-
 import functools
 import math
 import time

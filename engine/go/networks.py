@@ -1,7 +1,5 @@
 """Evaluators of Go: KataGo's networks (and ONNX files with their features), Aya's, COSUMI's, and rollouts."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import threading

@@ -4,8 +4,6 @@ GIB, NGF and UGF have no public specification. Sources: the converters xyz2sgf a
 description (https://homepages.cwi.nl/~aeb/go/misc/ugf.html).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

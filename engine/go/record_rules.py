@@ -1,7 +1,5 @@
 """Guesses the rules of records that name none, from the result, the server and the komi."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

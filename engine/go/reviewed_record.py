@@ -1,7 +1,5 @@
 """Annotated SGF of a review: comments, marks, variations, and evaluations for Sabaki, KaTrain and LizzieYzy."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -3,8 +3,6 @@
 Faults become notes (`GameRecord.notes`) if the moves are still readable.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

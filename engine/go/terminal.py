@@ -1,7 +1,5 @@
 """Go in the terminal (`yomi play go`)."""
 
-from __future__ import annotations
-
 import logging
 import unicodedata
 from collections.abc import Collection, Mapping

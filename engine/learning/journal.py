@@ -1,7 +1,5 @@
 """The journal of a run: one JSON object per line and event, appended by all parts. Its statistics are below."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -4,8 +4,6 @@
 on a thread of its own if games are played in other processes. `duel` plays the matches of gate and ladder.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """The status of runs: a summary and a comparison of runs for the terminal, and an HTML page."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import logging

@@ -4,8 +4,6 @@ They play self-play in turns with the matches of gate and ladder. Each is asked 
 takes them, self-play stops and matches continue.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 import time

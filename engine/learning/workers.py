@@ -1,7 +1,5 @@
 """The player of self-play in this process, and the interface of all workers."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import time

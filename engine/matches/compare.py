@@ -1,7 +1,5 @@
 """`yomi duel`: two settings of the engine play many games against each other at the same time."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import threading

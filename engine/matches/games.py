@@ -1,7 +1,5 @@
 """Games between two engines, with this program as the referee."""
 
-from __future__ import annotations
-
 import abc
 import contextlib
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`yomi match`: games between engines of any kind, as processes, with openings and a journal."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence

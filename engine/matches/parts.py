@@ -1,7 +1,5 @@
 """Parts of matches and duels: finds the finished pairs of games, and merges several journals into one."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

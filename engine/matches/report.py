@@ -1,7 +1,5 @@
 """Tables of a match: ratings, results by color, endings. As text, Markdown, JSON and a plot."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

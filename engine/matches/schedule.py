@@ -4,8 +4,6 @@ Openings come from records or are drawn from an engine's play. An opening is a t
 journal keeps the texts, so that a match can continue without the file.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The score of two players by games and by pairs of games, and the state of a test."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass

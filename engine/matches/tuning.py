@@ -14,8 +14,6 @@ library larger than yomi's own dependencies.
 All values are in [0, 1]: fractions of the parameter's range.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

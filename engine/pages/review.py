@@ -1,7 +1,5 @@
 """Reviews as web pages: a self-contained page for each game, and an index. Their parts are the files in this folder."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Sequence

@@ -8,8 +8,6 @@ The model is a conditional logit, the usual model of choices with errors:
 docs/how-to/levels.md describes the fit to games of people, and `yomi bench people` repeats it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

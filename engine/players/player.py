@@ -4,8 +4,6 @@ Start reading at `Player.decide`. The players of each game override the methods 
 time, resigning.
 """
 
-from __future__ import annotations
-
 import abc
 import logging
 import math

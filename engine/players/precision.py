@@ -5,8 +5,6 @@ The cache keeps verdicts; yomi contains those for its own networks. The first us
 the choice and its reason to stderr.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """Requests to players, and their answers, for all games. These are plain data: nothing compiled is imported."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping

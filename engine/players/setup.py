@@ -3,8 +3,6 @@
 `yomi net calibrate` saves tuned settings for each network, board size and machine in the cache's folder `tuning`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib

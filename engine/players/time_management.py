@@ -1,7 +1,5 @@
 """The time of a search, for all games: watch it, end it in time, choose the move, and count lost moves."""
 
-from __future__ import annotations
-
 import logging
 import math
 import time

@@ -1,7 +1,5 @@
 """Parts that all protocols share: the table of commands, the session that answers lines, and its process."""
 
-from __future__ import annotations
-
 import abc
 import importlib
 import logging

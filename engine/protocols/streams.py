@@ -1,7 +1,5 @@
 """Lines of text protocols: their bytes, the input from the controller, and the output stream for answers."""
 
-from __future__ import annotations
-
 import io
 import os
 import threading

@@ -1,7 +1,5 @@
 """A review as a text table, and as a picture."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from yomi.engine.color import BLACK, WHITE

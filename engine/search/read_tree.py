@@ -1,7 +1,5 @@
 """Converts the arrays of a tree to a SearchReport: statistics, confidence bounds, order of the moves."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 The search (`yomi.engine.search.search`) and self-play (`yomi.engine.learning.searches`) share it.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from typing import Any

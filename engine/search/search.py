@@ -4,8 +4,6 @@ Start reading at `Search._begin` and `Search._work`. The evaluation runs in kern
 evaluation queue (`_submit`). native/tree/search.py is the search inside a tree.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """A game on a server and the engines that play it, as far as both protocols share them."""
 
-from __future__ import annotations
-
 import abc
 import logging
 import re

@@ -1,7 +1,5 @@
 """Runs the clients of all accounts, at once or in turn. Reports go to the terminal, the log and the event file."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Matches of shogi: sets up games, and writes and reads their records."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import replace

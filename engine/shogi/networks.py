@@ -3,8 +3,6 @@
 NNUE evaluations (nn.bin) are for the alpha-beta search (yomi.engine.search.alphabeta).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self

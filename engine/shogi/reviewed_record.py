@@ -1,7 +1,5 @@
 """Annotated record of a review of shogi: evaluations, comments and, in KIF, variations."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 

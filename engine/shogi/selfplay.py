@@ -1,7 +1,5 @@
 """Games of the engine against itself: records of `yomi selfplay`, and training rows for `yomi learn`."""
 
-from __future__ import annotations
-
 import functools
 import time
 import weakref

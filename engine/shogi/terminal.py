@@ -1,7 +1,5 @@
 """Shogi in the terminal (`yomi play shogi`)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 
 from yomi.engine.color import BLACK, COLOR_NAMES, opponent

@@ -1,7 +1,5 @@
 """The columns of data sets, with the type and form of each. All readers and writers use this table."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 

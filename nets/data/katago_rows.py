@@ -11,8 +11,6 @@ A file holds positions of all board sizes on planes of one side L. Smaller board
     valueTargetsNCHW       int8[n, 5, L, L]              owner, seki, two later positions, score of each point times 120
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The quality of a network's outputs on labelled positions, in the measures that dlshogi reports. Plain numpy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -9,8 +9,6 @@ Values are for the side to move, except in feature sets that encode colors (`aya
 float column and -128 in `ownership` mean unknown. Positions are shuffled over the whole set when it is made.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import mmap

@@ -5,8 +5,6 @@ then swap the two (4). Shogi has two: identity, and left and right exchanged. It
 have the labels direction * 81 + square.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ Sources: Yamashita's article on deep learning for Go and his posts to the comput
 deep-learning evaluation for COSUMI's Go.
 """
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from yomi.nets.definitions.base import Network, conv, glorot_uniform, he_normal

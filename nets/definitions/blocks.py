@@ -4,8 +4,6 @@ A recipe describes each block by its kind in BLOCKS and the options of that clas
 batch have one size and fill their planes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

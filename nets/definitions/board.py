@@ -1,7 +1,5 @@
 """A residual network for games of the user: planes in, a policy of moves by point and a value out."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from yomi.nets.definitions.base import Network, ResidualBlock, conv_norm, he_normal

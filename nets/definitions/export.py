@@ -1,7 +1,5 @@
 """Writes trained networks: KataGo's format for Go, safetensors for sparse networks, otherwise ONNX."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import dataclasses

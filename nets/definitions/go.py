@@ -4,8 +4,6 @@ A trunk of blocks (`yomi.nets.definitions.blocks`), and heads for policy, outcom
 `yomi.nets.definitions.katago` converts trained networks to KataGo networks and back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

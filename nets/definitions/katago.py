@@ -1,7 +1,5 @@
 """Converts a trained Go network to a KataGo network, for KataGo's format or ONNX, and back for further training."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Residual networks for shogi: AlphaZero's form as dlshogi's author trained it, and dlshogi's own form."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from yomi.nets.definitions.base import Bias, Network, ResidualBlock, conv, conv_norm, he_normal

@@ -8,8 +8,6 @@ A trained network is converted to integers of 8 and 16 bits, and back. Bounds on
 overflows: yomi.native.sparse.network adds rows in 16 bits, and products with the first layer's outputs in 32 bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -8,8 +8,6 @@ Two forms. Both read boards [9][9] = [file][rank], so that a point's index is th
   and a value [N, 1] in [-1, 1].
 """
 
-from __future__ import annotations
-
 import enum
 import math
 from collections import Counter

@@ -4,8 +4,6 @@ The graphs resemble PyTorch's exports of dlshogi's networks: norms are folded in
 the first norm, which follows a sum of three.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

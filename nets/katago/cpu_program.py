@@ -8,8 +8,6 @@
 * The board's size is known, so the scaled means of a pooling are folded into the next matrix.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Generic

@@ -11,8 +11,6 @@ graph is fast for these reasons, each exact up to rounding:
   part of a convolution's fused sum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 `_Writer` mirrors the reader record by record.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import lzma
 import math

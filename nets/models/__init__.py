@@ -1,7 +1,5 @@
 """The networks that are part of yomi. nets/README.md describes their training."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -4,8 +4,6 @@ network.
 The network may grow, too. New blocks follow the last block, and begin as the identity.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence

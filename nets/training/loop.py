@@ -4,8 +4,6 @@ Start reading at `Trainer.run`. A run's folder contains checkpoint.pt, train.csv
 installed, and at the end the network's file.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """Losses of a network's outputs against labels or a teacher. Also converts outputs to the units of labels."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Mapping

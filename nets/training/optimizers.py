@@ -5,8 +5,6 @@ a weight learn at one pace. A convolution counts as the matrix from its inputs t
 narrow matrices. Updates are scaled to the size of Adam's (Liu et al. 2025), so one learning rate serves both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Learning rates by step, early stopping, tables of losses (CSV) and their curves. PyTorch is not needed."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io

@@ -1,7 +1,5 @@
 """Converts batches to tensors on the device: unpacks planes, and applies symmetries to planes and labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

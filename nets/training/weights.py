@@ -1,7 +1,5 @@
 """Averages of weights over many steps, and checkpoints."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable
 from pathlib import Path

@@ -183,7 +183,7 @@ def test_evaluations_of_gtp_engines() -> None:
     lz = "info move D4 visits 7 winrate {} prior 1 order 0 pv D4"
     for winrate, expected in ((6250, 0.625), (1, 0.0001)):
         found = read_evaluation(lz.format(winrate), "lz-genmove_analyze B 20")
-        assert found == Evaluation(expected, None, 7, ("D4",))
+        assert found == Evaluation(expected, None, 7, ("D4",), prior=0.0001)
     command = "cgos-genmove_analyze B"
     cgos = json.dumps({"winrate": 0.5, "score": -2.0, "visits": 9, "moves": [{"move": "D4", "pv": "E5 PASS"}]})
     assert read_evaluation(cgos, command) == Evaluation(0.5, -2.0, 9, ("D4", "E5", "PASS"))

@@ -1,7 +1,5 @@
 """Threads that share an engine: they take turns, and read reports of searches that run in the background."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

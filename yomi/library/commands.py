@@ -1,7 +1,5 @@
 """Matches, ratings, self-play, learning and data sets: the work of the commands, with their defaults."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Batches of games for reinforcement learning: `yomi.env`. Shapes and meanings are those of pgx."""
 
-from __future__ import annotations
-
 from types import FunctionType
 from typing import Any, NamedTuple
 

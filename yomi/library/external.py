@@ -1,7 +1,5 @@
 """Other engines as objects: a GTP or USI engine as a process, with the methods and results of `yomi.Engine`."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re

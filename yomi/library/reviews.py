@@ -1,7 +1,5 @@
 """Reviews of game records. `yomi review` does the same, and writes files."""
 
-from __future__ import annotations
-
 import contextlib
 from os import PathLike
 from typing import Any

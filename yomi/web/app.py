@@ -1,7 +1,5 @@
 """The HTTP interface of `yomi serve`, and the page. `/openapi.json` describes the interface."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """The engines that all visitors share. Games are searched first; analyses share the remaining time."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sys

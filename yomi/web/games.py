@@ -1,7 +1,5 @@
 """Games of the page: how they begin and end, evaluations by the engine, and clocks."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Records of other sites by the address of a game. Only the sites of `SITES` are asked."""
 
-from __future__ import annotations
-
 import re
 import time
 import urllib.request

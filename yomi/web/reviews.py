@@ -1,7 +1,5 @@
 """Reviews of games on the page: one after another in a thread. Each becomes a page of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import secrets

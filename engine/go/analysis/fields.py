@@ -4,8 +4,6 @@ Limits and error messages are those of KataGo's analysis engine 1.17, because cl
 (docs/Analysis_Engine.md).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Parses lines of the analysis protocol: KataGo's JSON, checked field by field in KataGo's order."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """A client for the Go server CGOS. Start reading at `on_line`, which handles each message of the server."""
 
-from __future__ import annotations
-
 import logging
 import time
 from typing import Any

@@ -4,8 +4,6 @@ Clients speak `e1`, with `genmove_analyze` if the server offers it. Times are mi
 here. Source: server and client of zakki/cgos.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One game on CGOS: the engine that plays it, the moves, the clocks and the record."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

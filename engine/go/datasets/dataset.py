@@ -5,8 +5,6 @@ its positions from their games. All steps depend only on options and seed, so a 
 missing shard.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

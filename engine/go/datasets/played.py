@@ -8,8 +8,6 @@ Seed and number determine the games of a shard. A killed run continues with the 
 share no game with others.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

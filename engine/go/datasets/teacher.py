@@ -5,8 +5,6 @@ until a search's winrate for Black has crossed one half, then is interpolated be
 continues from the stage before, with smaller steps and more playouts.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import math

@@ -1,7 +1,5 @@
 """Commands that set up and change the game: GTP 2, GoGui, KGS, GNU Go and KataGo."""
 
-from __future__ import annotations
-
 import logging
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 Maps of visits, winrates and the principal variation come from a short search, which continues the position's tree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Values are from the side to move's point of view. Sources: KataGo's docs/GTP_Ext
 docs/guides/engine-analysis-integration.md.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterator

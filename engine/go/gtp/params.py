@@ -1,7 +1,5 @@
 """Commands about options: KataGo's parameters, GoGui's dialog, and the network."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

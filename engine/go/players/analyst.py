@@ -1,7 +1,5 @@
 """Analysts: players of Go that analyze one position after the other, and share evaluators."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The player of Go: time for a move, resigning, root moves that need no search, and the player itself."""
 
-from __future__ import annotations
-
 import functools
 import math
 import time

@@ -1,7 +1,5 @@
 """`yomi dataset make` for shogi: game records, hcpe, hcpe3 and psv files become a folder of shards."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Inputs and move logits of sparse networks for shogi, computed from the boards of data sets by kernels in threads."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`yomi dataset openings`: finds openings of shogi after which games were balanced by the players' own evaluations."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

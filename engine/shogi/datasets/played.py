@@ -7,8 +7,6 @@ The content does not depend on the number of engines (if an engine repeats its p
 last game in a file; a run that ends for another reason writes its finished games.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """Reads training positions from records, hcpe, hcpe3 and psv files as rows of numbers."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

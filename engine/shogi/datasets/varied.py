@@ -1,7 +1,5 @@
 """`yomi dataset vary`: positions some moves after those of data sets, with values of a USI engine and no policies."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ A session is log-in, one game, log-out: the server in Ruby closes the connection
 same effect on other servers. A game that the server still holds after a lost connection is resumed from its summary.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """The CSA server protocol 1.2.1 as text: converts lines to messages, and moves and log-ins to lines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field

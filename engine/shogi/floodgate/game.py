@@ -1,7 +1,5 @@
 """One game on a CSA server: the engine that plays it, position, clocks and record. All times are in seconds."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import math

@@ -1,7 +1,5 @@
 """The shogi player: book, declaration of wins, mate search, pondering before the expected move, and time control."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import math

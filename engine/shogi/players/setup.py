@@ -1,7 +1,5 @@
 """Sets up a shogi player from options: evaluation queue, search settings, book. Also the positions for benchmarks."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import Callable, Iterator

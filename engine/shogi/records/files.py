@@ -1,7 +1,5 @@
 """Files of game records: CSA, KIF, KI2, JKF, lines of USI and hcpe3. hcpe is written only, JKF read only."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 Whole files of positions are read by yomi.engine.shogi.datasets.rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 

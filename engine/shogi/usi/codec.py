@@ -3,8 +3,6 @@
 Moves remain text here. Source: the USI draft of T. Romstad, and the commands of ShogiGUI, ShogiHome and YaneuraOu.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

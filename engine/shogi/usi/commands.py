@@ -3,8 +3,6 @@
 Handlers import slow modules on use, because `usi` must answer at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from yomi import __version__
