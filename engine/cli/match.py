@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -117,7 +118,7 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
     return load_settings(MatchSettings, data, f"--config {path}: "), players
 
 
-class _Table:
+class _Table(AbstractContextManager["_Table"]):
     """The lines of a running match and, on a terminal, its table below them. A context manager."""
 
     def __init__(self) -> None:
@@ -152,9 +153,6 @@ class _Table:
         if self._height:
             sys.stderr.write(f"\x1b[{self._height}A\x1b[J")
             self._height = 0
-
-    def __enter__(self) -> _Table:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._erase()

@@ -71,7 +71,7 @@ class DuelTask:
     changes: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {})
 
 
-class Duel:
+class Duel(contextlib.AbstractContextManager["Duel"]):
     """The games of two players, with the searches of both. Not thread-safe. A context manager."""
 
     def __init__(self, game: Game[Any, Any], players: Players, config: DuelConfig, count: int) -> None:
@@ -137,9 +137,6 @@ class Duel:
 
     def close(self) -> None:
         self._stack.close()
-
-    def __enter__(self) -> Duel:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

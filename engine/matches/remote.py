@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -92,7 +93,7 @@ def placed(player: EngineSpec, places: Places, is_yomi: bool) -> EngineSpec:
     return dataclasses.replace(player, command=(*OWN, *(places.get(word, word) for word in words)))
 
 
-class PooledGames:
+class PooledGames(AbstractContextManager["PooledGames"]):
     """Plays pairs of games on a cluster or in processes. A context manager."""
 
     def __init__(
@@ -123,9 +124,6 @@ class PooledGames:
             for name, content in files.items():
                 write_atomically(self._folder / name, content)
             yield from games
-
-    def __enter__(self) -> PooledGames:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._pool.close()

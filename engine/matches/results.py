@@ -189,7 +189,7 @@ JOURNAL_NAME = "match.jsonl"
 JOURNAL_FORMAT = 1
 
 
-class MatchJournal:
+class MatchJournal(contextlib.AbstractContextManager["MatchJournal"]):
     """The journal of a running match."""
 
     def __init__(
@@ -265,9 +265,6 @@ class MatchJournal:
 
     def close(self) -> None:
         self._file.close()
-
-    def __enter__(self) -> MatchJournal:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

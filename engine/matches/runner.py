@@ -37,7 +37,7 @@ class MatchPlan:
     restart: bool = False  # start the engines again for each game
 
 
-class MatchRunner:
+class MatchRunner(contextlib.AbstractContextManager["MatchRunner"]):
     """Plays the games of a match. A context manager."""
 
     def __init__(self, plan: MatchPlan) -> None:
@@ -98,9 +98,6 @@ class MatchRunner:
             thread.start()
         for thread in closers:
             thread.join()
-
-    def __enter__(self) -> MatchRunner:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

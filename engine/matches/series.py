@@ -7,6 +7,7 @@ engines as processes (`runner`), searches side by side (`duel`), or either on a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -31,7 +32,7 @@ class SeriesPlayer(Protocol[T]):
     def __exit__(self, *error: object) -> None: ...
 
 
-class Series:
+class Series(AbstractContextManager["Series"]):
     """The games of a match, a duel or a tuning, in their folder. A context manager."""
 
     def __init__(
@@ -93,9 +94,6 @@ class Series:
             yield result
             if self.state.is_decided:
                 return
-
-    def __enter__(self) -> Series:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.journal.close()

@@ -25,7 +25,7 @@ NAME = "records.jsonl"  # a line for each reviewed record: its number, results a
 RECORD = "{record}"  # stands for the path of the record in the errors of an actor
 
 
-class ReviewShare:
+class ReviewShare(contextlib.AbstractContextManager["ReviewShare"]):
     """The records that one task reviews, with a journal of the finished records. A context manager."""
 
     def __init__(
@@ -87,9 +87,6 @@ class ReviewShare:
             "cells": [entry for _, files, entry in output.games if ".html" in files],
         }
         append_object(self._file, line, sync=True)
-
-    def __enter__(self) -> ReviewShare:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._file.close()
