@@ -1,7 +1,5 @@
 """The errors of yomi. Every error that yomi raises on purpose is an `Error`."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Games of duels and matches in several processes or on a cluster. A unit of work is a pair of games."""
 
-from __future__ import annotations
-
 import dataclasses
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """A match with concurrent games. Each runs in a thread with its own engines."""
 
-from __future__ import annotations
-
 import contextlib
 import queue
 import threading

@@ -1,7 +1,5 @@
 """Reviews of many records by tasks or a cluster. Each record is a unit. `merge` collects the files of all tasks."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
