@@ -1,7 +1,5 @@
 """Classes of mistakes: the loss from which a move is an inaccuracy, a mistake or a blunder."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass
@@ -36,7 +34,7 @@ class Thresholds:
     unit: str = BOTH  # otherwise WINRATE, or the unit of a game's scores
 
     @classmethod
-    def parse(cls, text: str) -> Thresholds:
+    def parse(cls, text: str) -> "Thresholds":
         match = FORM.fullmatch(text.strip())
         losses = tuple(map(float, match.groups()[:3])) if match else ()
         if match is None or not 0 < losses[0] < losses[1] < losses[2] < math.inf:

@@ -3,8 +3,6 @@
 A logit of the winrate is worth `scale` centipawns.
 """
 
-from __future__ import annotations
-
 import errno
 import math
 import os
@@ -40,12 +38,12 @@ class Note:
     column: int = 0  # in characters, from 1; 0: the whole line
 
     @classmethod
-    def at(cls, source: str, offset: int, text: str) -> Note:
+    def at(cls, source: str, offset: int, text: str) -> "Note":
         """Return a note about the character at `offset` of `source`. CR, LF and CR LF end a line."""
         before = source[:offset].replace("\r\n", "\n").replace("\r", "\n")
         return cls(text, before.count("\n") + 1, len(before) - before.rfind("\n"))
 
-    def extended(self, text: str) -> Note:
+    def extended(self, text: str) -> "Note":
         """Return the note with more text at its end, such as the remedy."""
         return Note(f"{self.text}: {text}", self.line, self.column)
 

@@ -1,7 +1,5 @@
 """The descriptor of a BoardGame: the game `FILE.py:NAME` of commands."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
@@ -34,14 +32,14 @@ from yomi.nets.user_files import PythonFileError, read_source
 from yomi.settings import OptionError
 
 
-def game_of_file(name: str) -> FileGame:
+def game_of_file(name: str) -> "FileGame":
     """Return the game `FILE.py:NAME`. Raises OptionError, with one line, if the file has none."""
     name = os.path.abspath(name)
     with reraised((PythonFileError, UnicodeDecodeError), OptionError):
         return _game_of_source(name, read_source(name))
 
 
-def _game_of_source(name: str, source: str) -> FileGame:
+def _game_of_source(name: str, source: str) -> "FileGame":
     return FileGame(load_board_game(name, source), name, source)
 
 

@@ -1,7 +1,5 @@
 """Positions, players and records of a BoardGame."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -92,7 +90,7 @@ class BoardState:
             before.push(move)
         self.moves, self.record[0] = before.moves, before.record[0]
 
-    def copy(self) -> BoardState:
+    def copy(self) -> "BoardState":
         other = BoardState(self.game)
         other.moves, other.record[0] = list(self.moves), self.record[0]
         return other

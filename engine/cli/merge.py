@@ -1,7 +1,5 @@
 """`yomi merge`: makes one run from parts of `--task`. `yomi status`: shows the progress of runs and their parts."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import time
@@ -155,7 +153,7 @@ class _Share:
     changed: float  # time of the newest result, in Unix seconds
 
     @classmethod
-    def read(cls, folder: Path) -> _Share:
+    def read(cls, folder: Path) -> "_Share":
         run = read_run(folder)
         return cls(folder, run, len(kind_of(run).done(folder, run, GAMES)), _changed(folder))
 

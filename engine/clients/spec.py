@@ -3,8 +3,6 @@
 Mistakes in descriptions raise SpecError.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import shlex
@@ -71,7 +69,7 @@ class EngineLimits:
     def has_clock(self) -> bool:
         return self.main is not None or self.byoyomi is not None or self.increment is not None
 
-    def over(self, other: EngineLimits) -> EngineLimits:
+    def over(self, other: "EngineLimits") -> "EngineLimits":
         """Return these limits, completed by `other`. If a time is limited here, no time of `other` is used."""
         mine = {name: value for name, value in asdict(self).items() if value is not None}
         clock = ("main", "byoyomi", "periods", "stones", "increment", "seconds")

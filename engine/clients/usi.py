@@ -1,7 +1,5 @@
 """The client of a USI engine: games, analyses, and searches that may ponder and can be stopped."""
 
-from __future__ import annotations
-
 import math
 import re
 import threading
@@ -73,7 +71,7 @@ class UsiClient(EngineClient):
         limits: str,
         allowed: float = math.inf,
         clock_start: float | None = None,
-    ) -> UsiSearch:
+    ) -> "UsiSearch":
         """Start a search. The last one must have ended.
 
         Args:

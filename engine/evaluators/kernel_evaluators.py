@@ -1,7 +1,5 @@
 """Evaluators for processors only, without layers: sparse networks, NNUE, and an evaluator without cost for tests."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar
 
@@ -42,7 +40,7 @@ class KernelFormat(FileFormat):
         precision: str = "fp32",
         *,
         keep: bool = True,
-    ) -> KernelEvaluator:
+    ) -> "KernelEvaluator":
         check_backend(device, backend, precision)
         name = self.info.source_file
         if not (device.is_cpu or device.is_auto) or backend not in ("auto", "native"):

@@ -4,8 +4,6 @@ The module checks that the requested device really computes, keeps buffers on th
 commands to replay them (CUDA graphs).
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import functools
@@ -240,7 +238,7 @@ class GpuSession:
                     self._compute(size, self._batches.get(size))
         return name
 
-    def _compute(self, size: int, bound: _Bound | None) -> list[Array]:
+    def _compute(self, size: int, bound: "_Bound | None") -> list[Array]:
         """Compute a batch, with or without a recording. The caller holds the lock."""
         device = self._thread_device
         fed = {name: array[:size] for name, array in self.inputs.items()}
@@ -294,7 +292,7 @@ class GpuSession:
     def _array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         return np.zeros(shape, dtype) if self._thread_device is None else self._thread_device.pinned(shape, dtype)
 
-    def _bind(self, size: int) -> _Bound:
+    def _bind(self, size: int) -> "_Bound":
         """Return values on the device for a batch size. The caller holds the lock."""
         import onnxruntime
 

@@ -1,7 +1,5 @@
 """Matches of Go: set-up, scoring and records of games."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Mapping
@@ -55,7 +53,7 @@ class GoMatches(MatchGame[GoGame]):
             "max_moves": max_moves or MOVES_PER_POINT * game.board.area,
         }
 
-    def referee(self, rules: Mapping[str, Any], on_start: OnStart | None) -> ScoringReferee:
+    def referee(self, rules: Mapping[str, Any], on_start: OnStart | None) -> "ScoringReferee":
         return ScoringReferee(rules["scorer"], rules["max_moves"], on_start)
 
     def begin(self, rules: Mapping[str, Any], opening: str) -> GoGame:

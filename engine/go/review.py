@@ -1,7 +1,5 @@
 """Reviews games of Go: searches every position of a record, and annotates the record."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import threading
@@ -64,7 +62,7 @@ class GoReview(Review):
         return move
 
 
-def open_reviewer(options: Options, path: Path) -> GoReviewer:
+def open_reviewer(options: Options, path: Path) -> "GoReviewer":
     """Return a reviewer for the only board size of the network, or if it has several, for the record's.
 
     Raises:

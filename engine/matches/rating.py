@@ -22,8 +22,6 @@ The model takes games as independent. The two games of a pair are not: after mos
 measures that, and `Ratings.widened` corrects the errors.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +65,7 @@ class Ratings:
         difference = float(self.elo[first] - self.elo[second])
         return normal(difference / max(self.difference_error(first, second), TINY))
 
-    def widened(self, spread: float) -> Ratings:
+    def widened(self, spread: float) -> "Ratings":
         """Return the ratings with larger errors, for scores that vary `spread` times as much as usual."""
         return replace(self, covariance=spread * self.covariance)
 

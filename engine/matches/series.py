@@ -4,8 +4,6 @@ A series has a journal, the description of its run, a score and maybe a test. Th
 engines as processes (`runner`), searches side by side (`duel`), or either on a cluster (`remote`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -27,7 +25,7 @@ class SeriesPlayer(Protocol[T]):
     def play(self, tasks: Sequence[T]) -> Iterator[GameResult]:
         """Play games, and yield each as it ends."""
 
-    def __enter__(self) -> SeriesPlayer[T]: ...
+    def __enter__(self) -> "SeriesPlayer[T]": ...
 
     def __exit__(self, *error: object) -> None: ...
 

@@ -1,7 +1,5 @@
 """The result of a review: an opinion on every position, and the loss and class of every move. All games share it."""
 
-from __future__ import annotations
-
 import math
 import operator
 import re
@@ -77,7 +75,7 @@ class Opinion:
     def score_for(self, color: int) -> float | None:
         return self.score if self.score is None or color == self.color else -self.score
 
-    def turned(self) -> Opinion:
+    def turned(self) -> "Opinion":
         """Return the opinion that follows for the position before, if the move to this one was forced."""
         mate = None if self.mate is None else -self.mate + (1 if self.mate <= 0 else -1)
         score = None if self.score is None else -self.score

@@ -1,7 +1,5 @@
 """Reviews of files, for the command line, the library, tasks and clusters. Start reading at `Reviewers.review`."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -91,7 +89,7 @@ class ReviewSettings:
             files[".png"] = draw(review, name)
         return files
 
-    def finish(self, name: str, number: int, review: Review) -> ReviewedGame:
+    def finish(self, name: str, number: int, review: Review) -> "ReviewedGame":
         from yomi.engine.pages.review import index_entry
         from yomi.engine.reviews.text import table
 

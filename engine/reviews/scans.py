@@ -1,7 +1,5 @@
 """The searches of a review: a first pass, then longer searches of unclear positions; journal and expected time."""
 
-from __future__ import annotations
-
 import abc
 import contextlib
 import dataclasses
@@ -60,7 +58,7 @@ class Progress:
     def estimated(self, line: str) -> None:
         """Called with the expected time of all records of a game, before the first of them."""
 
-    def game(self, name: str, known: KnownPositions) -> None:
+    def game(self, name: str, known: "KnownPositions") -> None:
         """Called before a game is searched, with its name and the positions of an interrupted review."""
 
     def begin(self, scan: int, positions: int, known: int) -> None:

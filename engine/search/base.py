@@ -3,8 +3,6 @@
 `yomi.engine.search.search.Search` searches a tree, `yomi.engine.search.alphabeta.AlphaBetaSearch` by alpha-beta.
 """
 
-from __future__ import annotations
-
 import abc
 import threading
 import time
@@ -31,10 +29,10 @@ class Root:
     side_to_move: int
 
     @classmethod
-    def of(cls, game: Any) -> Root:
+    def of(cls, game: Any) -> "Root":
         return cls(game.search_key, tuple(game.moves), int(game.position["side_to_move"]))
 
-    def line_to(self, other: Root) -> list[int] | None:
+    def line_to(self, other: "Root") -> list[int] | None:
         """Return the moves that lead from this root to `other`. Return None if there are no such moves.
 
         The sides must alternate: a side that moves twice in a row also gives None.

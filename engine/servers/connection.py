@@ -3,8 +3,6 @@
 A client's loop alone reads and writes the socket. Other threads (the engine, Ctrl-C) post to a `Mailbox`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import queue
 import random
@@ -66,7 +64,7 @@ class Connection:
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED)
 
     @classmethod
-    def open(cls, host: str, port: int) -> Connection:
+    def open(cls, host: str, port: int) -> "Connection":
         try:
             return cls(socket.create_connection((host, port), CONNECT_TIMEOUT))
         except OSError as error:

@@ -1,7 +1,5 @@
 """Reviews games of shogi: searches every position of a record and annotates it."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -98,7 +96,7 @@ class LoadedRecord:
         return games
 
 
-def open_reviewer(options: Options, path: Path) -> ShogiReviewer:
+def open_reviewer(options: Options, path: Path) -> "ShogiReviewer":
     return ShogiReviewer(ShogiPlayer(options))
 
 

@@ -3,8 +3,6 @@
 Their order depends on the seed alone. In a growing data set they come from the newest rows.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import itertools
@@ -200,7 +198,7 @@ class Reader(Generic[T]):
                 return
             yield begun.popleft().result()
 
-    def __enter__(self) -> Reader[T]:
+    def __enter__(self) -> "Reader[T]":
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -1,7 +1,5 @@
 """Reader of KataGo network files: `.bin.gz`, `.bin.xz`, `.bin` and the same as `.txt`, versions 8 to 17."""
 
-from __future__ import annotations
-
 import lzma
 import math
 import zlib
@@ -61,7 +59,7 @@ def looks_like_network(path: Path) -> bool:
 class _Reader:
     """Reads records in the order of the file. Its methods correspond to the sections of the format."""
 
-    def __init__(self, stream: _TokenStream) -> None:
+    def __init__(self, stream: "_TokenStream") -> None:
         self._stream = stream
         self._version = 0
 

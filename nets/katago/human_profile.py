@@ -1,7 +1,5 @@
 """Profiles for human-SL networks, by KataGo's names. A profile describes the players that a network imitates."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ class HumanProfile:
     days: int  # date of the games, since 1970-01-01
 
     @classmethod
-    def parse(cls, name: str) -> HumanProfile:
+    def parse(cls, name: str) -> "HumanProfile":
         """Return the profile for a name such as rank_5k. Raises ValueError."""
         kind, _, rest = name.partition("_")
         if kind in RANKED_DATES:

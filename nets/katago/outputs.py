@@ -3,8 +3,6 @@
 This is the readable reference; the search has its own kernel. All numbers are for the side to move.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -53,7 +51,7 @@ class Outputs:
     shortterm_score_error: FloatArray | None  # [B] the same for the score, points, or None before version 9
     ownership: FloatArray  # [B, A] in [-1, 1], +1 = the side to move owns the point
 
-    def only(self, rows: npt.NDArray[np.int64]) -> Outputs:
+    def only(self, rows: npt.NDArray[np.int64]) -> "Outputs":
         """Return the outputs of the positions `rows`, in this order."""
         arrays = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         chosen: dict[str, Any] = {name: array[rows] for name, array in arrays.items() if array is not None}

@@ -3,8 +3,6 @@
 The rows of games are cached in parts beside the data set.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import logging
@@ -69,7 +67,7 @@ class GameTable:
         start = int(game["start"])
         return self.codes[start : start + int(game["stones"]) + int(game["moves"])]
 
-    def only(self, keep: npt.NDArray[np.bool_]) -> GameTable:
+    def only(self, keep: npt.NDArray[np.bool_]) -> "GameTable":
         """Return a table of the games in the mask `keep`; it shares the codes."""
         return GameTable(self.games[keep], self.codes)
 

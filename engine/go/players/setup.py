@@ -1,7 +1,5 @@
 """Evaluators of Go: queues and search settings from options, evaluations of single positions, benchmark positions."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping
@@ -73,8 +71,8 @@ class Analysis:
     report: SearchReport
     # Priors of the root [area + 1], row by row from the top left, pass last, NaN for illegal moves.
     policy: npt.NDArray[np.float32]
-    raw: RawEvaluation | None = None  # the network's outputs without search; None without a network
-    human: RawEvaluation | None = None  # the same of the network of --human-net; None if there is none or no profile
+    raw: "RawEvaluation | None" = None  # the network's outputs without search; None without a network
+    human: "RawEvaluation | None" = None  # the same of the network of --human-net; None if there is none or no profile
 
 
 @dataclass(frozen=True, slots=True)

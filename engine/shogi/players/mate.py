@@ -1,7 +1,5 @@
 """Mate search at the root by df-pn: in a thread beside the search, or alone for `go mate`."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +44,7 @@ def can_be_played(game: ShogiGame, line: Sequence[int]) -> bool:
     return True
 
 
-def whole_mate(game: ShogiGame, line: Sequence[int], plies: int, solver: MateSearch) -> tuple[int, ...]:
+def whole_mate(game: ShogiGame, line: Sequence[int], plies: int, solver: "MateSearch") -> tuple[int, ...]:
     """Extend a line to the mate, with at most `plies` plies in total. Return an empty line if no mate is found."""
     game, left = game.copy(), plies - len(line)
     for move in line:
