@@ -3,12 +3,12 @@
 Parts whose software is not installed are skipped, with the reason.
 """
 
-import contextlib
 import dataclasses
+import functools
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ def run(options: Options, seconds: float, stress: float) -> list[Row]:
         rows += _told(proof)
     with tempfile.TemporaryDirectory() as folder:
         for mark in MARKS:
-            measure = _measurement(mark, chosen, Path(folder), seconds, time.monotonic() - begin)
+            measure = functools.partial(_measure, mark, chosen, Path(folder), seconds, time.monotonic() - begin)
             rows += _told(Proof("speed", mark.name, measure))
     return rows
 
@@ -165,66 +165,49 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _measurement(mark: Mark, options: Options, folder: Path, seconds: float, elapsed: float) -> Callable[[], list[Row]]:
-    """Return a function that measures a network: alone by batch size, then in a search with the fastest batch."""
-
-    def measure() -> list[Row]:
-        if elapsed > LIMIT:
-            raise NotInstalledError(f"{LIMIT:g} s have passed")
-        own = Options.for_game(mark.game.name)
-        for name in GPU_OPTIONS:
-            own.set(name, options.get(name))
-        own.net, own.size, own.batch_size = str(mark.write(folder)), mark.size, options.batch_size or max(BATCHES)
-        with mark.game.benchmark_setup(own) as (subject, queue, settings):
-            most = queue.evaluator.batch_size
-            game = subject.games[0]
-            how = settings.workers, seconds, settings.batches_in_flight
-            alone = {
-                rows: evaluator_rate(queue, subject, game, rows, *how)
-                for rows in sorted({min(rows, most) for rows in BATCHES})
-            }
-            # Not the batch that is fastest alone: a larger one has more of its rows wasted on leaves in evaluation.
-            best, most_tried, search = 0, 0.0, None
-            for rows in alone:
-                with _batches_of(queue.evaluator, rows):
-                    candidate = Search(subject.spec, queue, settings)
-                search_counts(candidate, game, WARM_UP)  # warms caches and clocks up
-                tried = sum(search_counts(candidate, each, TRIAL)["evaluations_per_second"] for each in subject.games)
-                if search is None or tried > most_tried:
-                    best, most_tried, search = rows, tried, candidate
-            assert search is not None
-            rates = [search_counts(search, each, seconds)["evaluations_per_second"] for each in subject.games]
-            rate = statistics.median(rates)
-            share = rate / max(alone.values())
-            how_fast = queue.evaluator.description.partition(" on ")[2]
-            return [
-                *({"result": f"alone: {how_fast}", "batch": rows, "per_second": alone[rows]} for rows in alone),
-                {
-                    "result": f"search, {settings.workers} workers: {_verdict(mark, rate, share)}",
-                    "batch": best,
-                    "per_second": rate,
-                    "share": share,
-                    "mark": mark.evaluations,
-                },
-            ]
-
-    return measure
+def _measure(mark: Mark, options: Options, folder: Path, seconds: float, elapsed: float) -> list[Row]:
+    """Measure a network: alone by batch size, then in a search with the fastest batch."""
+    if elapsed > LIMIT:
+        raise NotInstalledError(f"{LIMIT:g} s have passed")
+    own = Options.for_game(mark.game.name)
+    for name in GPU_OPTIONS:
+        own.set(name, options.get(name))
+    own.net, own.size, own.batch_size = str(mark.write(folder)), mark.size, options.batch_size or max(BATCHES)
+    with mark.game.benchmark_setup(own) as (subject, queue, settings):
+        most = queue.evaluator.batch_size
+        game = subject.games[0]
+        how = settings.workers, seconds, settings.batches_in_flight
+        alone = {
+            rows: evaluator_rate(queue, subject, game, rows, *how)
+            for rows in sorted({min(rows, most) for rows in BATCHES})
+        }
+        # Not the batch that is fastest alone: a larger one has more of its rows wasted on leaves in evaluation.
+        tried, search = {}, Search(subject.spec, queue, settings)
+        for rows in alone:
+            queue.evaluator.batch_size = rows  # a search asks for it whenever it makes its batches
+            search_counts(search, game, WARM_UP)  # warms caches and clocks up
+            tried[rows] = sum(search_counts(search, each, TRIAL)["evaluations_per_second"] for each in subject.games)
+        best = queue.evaluator.batch_size = max(tried, key=tried.__getitem__)
+        rates = [search_counts(search, each, seconds)["evaluations_per_second"] for each in subject.games]
+        rate = statistics.median(rates)
+        share = rate / max(alone.values())
+        how_fast = queue.evaluator.description.partition(" on ")[2]
+        return [
+            *({"result": f"alone: {how_fast}", "batch": rows, "per_second": alone[rows]} for rows in alone),
+            {
+                "result": f"search, {settings.workers} workers: {_verdict(mark, rate, share)}",
+                "batch": best,
+                "per_second": rate,
+                "share": share,
+                "mark": mark.evaluations,
+            },
+        ]
 
 
 def _verdict(mark: Mark, rate: float, share: float) -> str:
     if mark.evaluations is None:
         return "ok"
     return "reached" if rate >= mark.evaluations and share >= SHARE else "not reached"
-
-
-@contextlib.contextmanager
-def _batches_of(evaluator: Any, rows: int) -> Iterator[None]:
-    """Set the batch size of new searches to `rows` inside the block."""
-    before, evaluator.batch_size = evaluator.batch_size, rows
-    try:
-        yield
-    finally:
-        evaluator.batch_size = before
 
 
 # -- a network for Go --------------------------------------------------------------------------------------------------

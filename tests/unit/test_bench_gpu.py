@@ -20,6 +20,7 @@ from tests.contract.networks import write_small_network
 from tests.fakes.gpu_driver import RecordingDriver
 from tests.naive.shogi_networks import NetworkShape, write_network
 from yomi.bench import cli, gpu, gpu_proofs
+from yomi.engine.calibration import search_counts
 from yomi.engine.evaluators import devices, onnx_session
 from yomi.engine.evaluators.base import EvaluatorError, Fault
 from yomi.engine.evaluators.devices import CPU, Device, Gpu
@@ -110,6 +111,13 @@ def test_every_part_has_its_rows_whatever_another_does(
     absent = {"tensorrt": Fault("tensorrt not installed", "pip install it")}
     for module in (devices, gpu):
         monkeypatch.setattr(module, "find_fault", absent.get)
+    searched: list[int] = []  # rows of a batch in each search
+
+    def counts(search: Any, *how: Any) -> dict[str, float]:
+        searched.append(search.batch_rows)
+        return search_counts(search, *how)
+
+    monkeypatch.setattr(gpu, "search_counts", counts)
     rows = gpu.run(Options(precision="fp32", memory=2**24, workers=2), 0.05, 1.0)
     assert all(tuple(row) == gpu.COLUMNS for row in rows)
     assert gpu.failed(rows)
@@ -136,6 +144,7 @@ def test_every_part_has_its_rows_whatever_another_does(
         assert search["batch"] in (2, 4)
         assert search["share"] == pytest.approx(search["per_second"] / best["per_second"])
         assert alone[0]["result"] == "alone: cuda:0 (onnxruntime, fp32)"
+    assert searched == [rows for search in (shogi, go, own) for rows in (2, 2, 4, 4, search["batch"])]
     assert go["result"] == "search, 2 workers: not reached"
     assert own["result"] == "search, 2 workers: ok"
     told = capsys.readouterr().err.splitlines()

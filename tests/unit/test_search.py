@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -359,6 +360,32 @@ def test_each_evaluator_lives_in_one_thread() -> None:
         assert evaluator.used_in == {evaluator.made_in}
         assert evaluator.closed_in == evaluator.made_in
     assert sum(sum(evaluator.rows) for evaluator in made) == report.evaluations
+
+
+def test_a_young_tree_has_few_batches_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue, _ = workers_of(2, seconds=0.001)
+    search = search_at(queue, workers=4, batches_in_flight=2)
+    flying: list[Job] = []
+    seen: list[tuple[int, int]] = []  # batches in flight, and the root's visits, at each new batch
+    submit = queue.submit
+
+    def count_and_submit(job: Job) -> None:
+        done = job.done
+
+        def put(job: Job) -> None:
+            flying.pop()
+            done.put(job)
+
+        flying.append(job)
+        seen.append((len(flying), search.root_visits))
+        job.done = SimpleNamespace(put=put)  # type: ignore[assignment]
+        submit(job)
+
+    monkeypatch.setattr(queue, "submit", count_and_submit)
+    run(search, Limits(visits=1000))
+    assert all(count <= max(2, visits // (search_module.VISITS_PER_FLYING_LEAF * 4)) for count, visits in seen)
+    assert max(count for count, _ in seen) > 2
+    queue.close()
 
 
 def test_workers_that_are_closed_say_so() -> None:
