@@ -1,4 +1,4 @@
-"""A match on a cluster of Ray that loses its command and an actor is the match of one process."""
+"""Runs on a cluster of Ray that lose their command or actors are the runs of one process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +16,11 @@ import pytest
 from tests.process.match_process import ROOT, scripted
 from tests.process.ray_nodes import TOKEN, Nodes
 from tests.process.test_clusters import contents, described, in_order
+from tests.unit.test_go_dataset import random_record
 from yomi.engine.cli.main import main
+from yomi.engine.clusters import actors
+from yomi.engine.clusters.jobs import RUN_NAME
+from yomi.engine.clusters.units import Unit, UnitPool
 from yomi.engine.matches.results import JOURNAL_NAME, GameResult, MatchJournal, read_journal
 
 pytestmark = [
@@ -84,6 +88,48 @@ def test_a_killed_command_and_a_killed_actor_cost_no_game(
     assert sorted(numbers) == list(range(GAMES))
     assert in_order(contents(tmp_path / "cluster")) == in_order(contents(tmp_path / "whole"))
     assert described(tmp_path / "cluster") == described(tmp_path / "whole")
+
+
+KILLS = 10
+SMALL = ["go", "--size", "5", "--net", "fast", "--visits", "2", "--at-once", "2", "--opening-moves", "2"]
+COMMANDS = {
+    "duel": ["duel", *SMALL, "--second", "visits=3", "--games", "40"],
+    "tune": ["tune", *SMALL, "--parameter", "c_puct", "0.5:2.0", "--games", "40", "--pairs", "10", "--confirm", "0"],
+    "review": ["review", "GAMES", "--net", "fast", "--visits", "4", "--seed", "1", "--workers", "1", "--html"],
+    "dataset make": ["dataset", "make", "GAMES", "--shard-rows", "24"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS if "YOMI_EVERY_STATE" in os.environ else ["dataset make"])
+def test_ten_killed_actors_cost_no_unit(
+    command: str, nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "games").mkdir()
+    for seed in range(24):
+        (tmp_path / "games" / f"{seed}.sgf").write_text(random_record(7, seed, 20, "B+R"))
+    words = [word.replace("GAMES", str(tmp_path / "games")) for word in COMMANDS[command]]
+    alone = ["--processes", "1"] if "--at-once" in words else []
+    assert main([*words, *alone, "--out", str(tmp_path / "whole")]) == 0
+    run, killed = UnitPool.run, list[int]()
+
+    def killing(pool: UnitPool, units: Iterable[Unit], *, in_order: bool = False) -> Iterator[Unit]:
+        for result in run(pool, units, in_order=in_order):
+            yield result
+            found = [pid for pid in nodes.actors() if pid not in killed]
+            if found and len(killed) < KILLS:
+                killed.append(found[len(killed) % len(found)])
+                os.kill(killed[-1], signal.SIGKILL)
+
+    monkeypatch.setattr(UnitPool, "run", killing)
+    monkeypatch.setattr(actors, "RESTART_SECONDS", 0.5)
+    capfd.readouterr()
+    assert main([*words, "--cluster", nodes.address, "--out", str(tmp_path / "cluster")]) == 0
+    assert len(killed) == KILLS
+    assert len(re.findall(r"actor \d lost: ", capfd.readouterr().err)) == KILLS
+    found, wanted = (contents(tmp_path / name, (RUN_NAME, "records.jsonl")) for name in ("cluster", "whole"))
+    for files in (found, wanted):  # games are written as they end
+        files |= {name: b"".join(sorted(files[name].splitlines())) for name in files if name == JOURNAL_NAME}
+    assert found == wanted
 
 
 def test_actors_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
