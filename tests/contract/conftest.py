@@ -3,8 +3,6 @@
 A module of tests for one game overrides `descriptor`, and what else is to be another there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small networks with random weights, as files, evaluators of them, and runs of ONNX graphs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

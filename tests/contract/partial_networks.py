@@ -2,8 +2,6 @@
 weights.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

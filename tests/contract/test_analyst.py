@@ -1,7 +1,5 @@
 """What analysts of Go owe to the analysis protocol besides what players do (yomi.engine.go.players.setup)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

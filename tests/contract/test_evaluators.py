@@ -1,7 +1,5 @@
 """What every evaluator owes to the search."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -3,8 +3,6 @@
 A module of tests for another game imports these and has a fixture `case` of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise

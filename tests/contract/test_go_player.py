@@ -1,7 +1,5 @@
 """What only players of Go owe to the protocols: passes, owners, resignation in handicap games, boards of all sizes."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from types import SimpleNamespace

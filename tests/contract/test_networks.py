@@ -1,7 +1,5 @@
 """What every format of networks owes to the search on every backend."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

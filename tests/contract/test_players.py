@@ -1,7 +1,5 @@
 """What players of all games owe to whoever asks them (yomi.engine.players.player, yomi.engine.players.request)."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time

@@ -1,7 +1,5 @@
 """What only players of shogi owe to the protocol: mates, declarations, books, waived promotions, a network's file."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An analyst without a search, and a session of the analysis protocol without threads: lines in, lines out."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Books of openings in all forms, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

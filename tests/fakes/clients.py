@@ -1,7 +1,5 @@
 """Clients of servers in threads of their own, for tests."""
 
-from __future__ import annotations
-
 import io
 import json
 import random

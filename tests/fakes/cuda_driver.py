@@ -1,7 +1,5 @@
 """NVIDIA's driver library as yomi.engine.evaluators.cuda calls it: remembers calls, and computes in numpy's memory."""
 
-from __future__ import annotations
-
 import ctypes
 import threading
 from collections.abc import Callable

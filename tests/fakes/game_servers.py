@@ -1,7 +1,5 @@
 """Servers of CGOS's and the CSA protocol that play against one client on loopback and hold its game when it is away."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -1,7 +1,5 @@
 """A GPU whose memory is numpy's, that remembers what was asked of it, and a network that computes on it."""
 
-from __future__ import annotations
-
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence

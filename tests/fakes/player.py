@@ -1,7 +1,5 @@
 """A player without a search: deterministic, instant or as slow as asked; for tests of protocols and command line."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Collection

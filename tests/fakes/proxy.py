@@ -4,8 +4,6 @@
 from 0 to DELAY seconds in each direction, order kept.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

@@ -1,7 +1,5 @@
 """What plays for a client in tests: known moves, after as long as is asked for."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A GTP session without threads or streams: lines in, text out."""
 
-from __future__ import annotations
-
 from tests.fakes.player import FakePlayer
 from yomi.engine.go.gtp.session import Session
 from yomi.engine.options import Options

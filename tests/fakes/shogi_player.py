@@ -1,7 +1,5 @@
 """A player of shogi without a search, for tests of the protocol, the terminal and self-play."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Sequence

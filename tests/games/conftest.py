@@ -1,7 +1,5 @@
 """Othello for the contract of players, in place of Go and shogi."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The games of docs/games, and what their tests need."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rules of docs/games and an exact solver of Othello, slow and obvious: twins of the kernels and of the search."""
 
-from __future__ import annotations
-
 Board = tuple[str, ...]
 """Rows of X, O and dots, as a game prints them."""
 OTHER = {"X": "O", "O": "X"}

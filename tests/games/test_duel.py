@@ -1,7 +1,5 @@
 """Duels and tunings on a game that they do not know: Othello with an evaluator without opinion."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The learning loop on a game that it does not know: Othello on 4×4, from nothing."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Games by file as the engine plays them: the contract of players, the solver, networks, self-play, a match, faults."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import sys

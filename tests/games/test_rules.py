@@ -1,7 +1,5 @@
 """The rules of docs/games: the contract of games, numbers of lines that are known, and slow twins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ analysis engine. `... numbers MAIN SECOND` reads its answers and writes the numb
 the answers with the network as `-model`, SECOND those with it as `-human-model`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import gzip

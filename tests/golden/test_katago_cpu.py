@@ -1,7 +1,5 @@
 """Our own kernels give the outputs that KataGo gave for the same planes, from several threads at once."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path

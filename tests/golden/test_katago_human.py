@@ -3,8 +3,6 @@
 The weights are random. The numbers are those of KataGo 1.17.2 (Eigen) without symmetry; see `human_cases`.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

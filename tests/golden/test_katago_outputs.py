@@ -1,7 +1,5 @@
 """Two real networks give the outputs that KataGo gave for the same planes, under all eight symmetries."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import json

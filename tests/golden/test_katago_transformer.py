@@ -5,8 +5,6 @@ any, an RMS norm at the trunk's tip. The numbers are those of KataGo 1.17.2 (Eig
 and 5 after the same moves, with Tromp-Taylor rules and komi 7.5.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Leaves of the tree of legal moves: counted by cshogi, or published."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import cshogi

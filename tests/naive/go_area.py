@@ -1,7 +1,5 @@
 """Area of a Go position as it stands, by flood fill."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from yomi.native.go.board import BLACK, EMPTY, WHITE

@@ -1,7 +1,5 @@
 """Slow twin of the rules on boards of any shape: stones are a dictionary, and everything is found by flood fill."""
 
-from __future__ import annotations
-
 BLACK, WHITE = 1, 2
 Point = tuple[int, int]  # (x, y) from the top left corner
 Stones = dict[Point, int]

@@ -1,7 +1,5 @@
 """The slow, obvious metadata inputs of human-SL networks: one line for each line of KataGo's fillMetadataRow."""
 
-from __future__ import annotations
-
 import datetime
 import math
 

@@ -1,7 +1,5 @@
 """The slow, obvious forward pass of a KataGo network: one position, float64, one line for each line of the format."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from yomi.nets.katago.network import (

@@ -1,7 +1,5 @@
 """Makes up small random KataGo networks of every version and block kind."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

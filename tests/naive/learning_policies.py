@@ -1,7 +1,5 @@
 """The slow twins of engine/learning/policies.py."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 A piece is (kind, color, square); square = file * 9 + rank, colors are 0 (Black) and 1 (White).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from typing import Any

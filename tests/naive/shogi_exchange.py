@@ -1,7 +1,5 @@
 """Slow twin of exchanges on one square: every capture is tried, the cheapest piece first, and each side may stop."""
 
-from __future__ import annotations
-
 from tests.naive.shogi_rules import KING, SlowShogi
 from yomi.native.shogi.effects import CAPTURE, VALUE
 

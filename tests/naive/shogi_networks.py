@@ -1,7 +1,5 @@
 """Networks for shogi with random weights in all forms that ONNX files have."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Slow twin of what sparse networks see of shogi: rows by their meaning, from a list of 81 pieces."""
 
-from __future__ import annotations
-
 from tests.naive.shogi_rules import HAND, KING, SlowShogi, color_of
 
 HAND_MAX = (8, 4, 4, 4, 4, 2, 2)

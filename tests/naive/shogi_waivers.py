@@ -1,7 +1,5 @@
 """The moves that a search of shogi tries, found slowly: see yomi.native.shogi.waivers."""
 
-from __future__ import annotations
-
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import (

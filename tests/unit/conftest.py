@@ -1,7 +1,5 @@
 """What several modules of unit tests are given."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Records, opinions and reviewers for tests of reviews."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Too little memory: each command says once what is missing."""
 
-from __future__ import annotations
-
 import errno
 import subprocess
 import sys

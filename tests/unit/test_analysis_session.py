@@ -1,7 +1,5 @@
 """The analysis protocol's threads: priorities, termination, the end of input, and lines that are broken."""
 
-from __future__ import annotations
-
 import json
 import random
 import threading

@@ -1,7 +1,5 @@
 """Benchmarks of both games: their positions, command lines, and short runs."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

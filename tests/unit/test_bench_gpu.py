@@ -1,7 +1,5 @@
 """`bench gpu` without a GPU: it refuses in one line; with the processor in a GPU's place, every part has its rows."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

@@ -1,7 +1,5 @@
 """Entries bound to arguments, and searches that call their evaluator that way."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import time

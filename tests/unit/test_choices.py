@@ -1,7 +1,5 @@
 """`bench choices`: engines and a judge in positions of games, and what is kept of it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Shogi on the command line in this process: the terminal game and self-play with a fake player."""
 
-from __future__ import annotations
-
 import errno
 import io
 import re

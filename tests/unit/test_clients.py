@@ -1,7 +1,5 @@
 """Clients of GTP and USI engines: what they tell the engine, and what they make of its answers."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time

@@ -1,7 +1,5 @@
 """Rows of `yomi selfplay`, and the records beside them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How compiling shows its progress."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The CUDA source, run on this processor, and the PTX that is shipped."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Networks by name: bundled ones, the fast one of a game, and files that go before names."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Devices that fail at random moments of a game: the game continues with legal moves and in time."""
 
-from __future__ import annotations
-
 import os
 import random
 import threading

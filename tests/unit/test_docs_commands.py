@@ -1,7 +1,5 @@
 """The commands of README.md and docs/ exist with their options, and the navigation of the site is complete."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The packing of edges: kernels, which take one, and Python, which takes arrays, must agree."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from yomi.native.tree.edges import (

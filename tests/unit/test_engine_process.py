@@ -1,7 +1,5 @@
 """Engines as processes: what the runner of matches waits for comes, or its time is up."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a user says of an engine: its command line, options and limits; and what its clock shows."""
 
-from __future__ import annotations
-
 import math
 import sys
 

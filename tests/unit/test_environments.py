@@ -1,7 +1,5 @@
 """`yomi.env`: batches of games against the library's own games, and the shapes of pgx."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Evaluation workers that fail, hang and come back, and devices that share the batches."""
 
-from __future__ import annotations
-
 import logging
 import random
 import signal

@@ -1,7 +1,5 @@
 """Floodgate's schedule: the client waits for hours between games, in a time that passes at once."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Trees side by side: each grows as it would alone, and as the ordinary search's does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

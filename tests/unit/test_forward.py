@@ -1,7 +1,5 @@
 """The forward pass of our own, part by part, and whole networks by it and as ONNX, against the obvious forward pass."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

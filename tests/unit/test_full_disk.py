@@ -1,7 +1,5 @@
 """Files of users on a full disk: one writer keeps the old file, and nothing else writes files."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """Networks that say only a part: what is made of it, and what stands in for the rest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Boards that are not square: rules against a slow twin, planes, symmetries, coordinates, and searches."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -1,7 +1,5 @@
 """The player of Go: moves of the root that are not searched, and when White may resign a handicap game."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

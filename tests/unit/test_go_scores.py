@@ -1,7 +1,5 @@
 """Points of positions of Go by moving komi: where a winrate crosses one half, and the labels of a data set."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """onnxruntime on GPUs, proved without one: which device, what is missing, context, buffers and batch sizes."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import itertools

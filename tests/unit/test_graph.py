@@ -1,7 +1,5 @@
 """Graph search: which lines may share a node, and what a search makes of it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any

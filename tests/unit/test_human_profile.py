@@ -1,7 +1,5 @@
 """Human-SL networks: profiles and their inputs, moves chosen by their policy, and visits of the root that follow it."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

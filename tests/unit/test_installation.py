@@ -1,7 +1,5 @@
 """What says how to install what is missing: in whichever way yomi came here, and that playing needs none of it."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import re

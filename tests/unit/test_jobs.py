@@ -1,7 +1,5 @@
 """Tasks, descriptions of runs, and the checks of parts."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """KataGo's training rows: what they contain of a data set, and what comes back."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

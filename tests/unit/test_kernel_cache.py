@@ -1,7 +1,5 @@
 """Where compiled kernels are kept, and that whoever compiles them keeps them there."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import importlib

@@ -1,7 +1,5 @@
 """Kernels for levels of processors, which a wheel may bring, and kernels that are parts of others."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What is said of a mistake in a kernel: by numba where it knows the line, by us where it does not."""
 
-from __future__ import annotations
-
 import ast
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The learning loop: who plays while a network is trained and measured, and what the log names."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

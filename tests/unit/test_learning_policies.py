@@ -1,7 +1,5 @@
 """How self-play searches, against slow twins, with searches that are made up."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Shogi in the learning loop: openings, forks, two generations of a tiny network, and what is left of their games."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The journal of learning, the ratings of networks, the summary, and the page."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """The library: games, searches, evaluations, threads, asyncio and errors of `import yomi`."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import copy

@@ -1,7 +1,5 @@
 """Wrong arguments of the library are errors of one line: what was found, what was expected."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from pathlib import Path

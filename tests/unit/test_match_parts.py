@@ -1,7 +1,5 @@
 """The pure parts of a match: schedule, limits, players, journal, openings, adjudication, evaluations, SPRT."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

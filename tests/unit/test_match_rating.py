@@ -1,7 +1,5 @@
 """Ratings: published tables, simulated matches, speed, and what is left open by the games."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

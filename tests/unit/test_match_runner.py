@@ -1,7 +1,5 @@
 """The end of a match while engines are waited for that say nothing."""
 
-from __future__ import annotations
-
 import functools
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """The tables of a match, against those that the field prints."""
 
-from __future__ import annotations
-
 import functools
 import re
 from itertools import count as counter

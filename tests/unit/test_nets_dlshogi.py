@@ -1,7 +1,5 @@
 """Networks for shogi: recognising their files, their settings, and evaluating them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

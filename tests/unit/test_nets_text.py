@@ -1,7 +1,5 @@
 """Files that anyone may have written: JSON, TOML and headers of arrays of any size, and errors of one line."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path

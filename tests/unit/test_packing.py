@@ -1,7 +1,5 @@
 """Bits to numbers, numbers to bits, and halves, beside numpy's."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import pytest

@@ -1,7 +1,5 @@
 """The page of a review: its data, and that nothing in a record can break out of it."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

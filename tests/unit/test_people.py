@@ -1,7 +1,5 @@
 """The model of people's choices: its probabilities, and players that draw by it."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

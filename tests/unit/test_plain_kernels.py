@@ -1,7 +1,5 @@
 """Kernels as plain Python (NUMBA_DISABLE_JIT=1) say what the compiled ones say."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

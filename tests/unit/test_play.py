@@ -1,7 +1,5 @@
 """The terminal's levels, advice, and the game that is saved whatever ends it."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import re

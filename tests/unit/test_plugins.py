@@ -1,7 +1,5 @@
 """Devices of plug-in execution providers: rows of a table, what is refused, sessions that fail, and a software GPU."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

@@ -4,8 +4,6 @@ Every eleventh state is replayed, of all four kinds in turn. With YOMI_EVERY_STA
 minutes.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

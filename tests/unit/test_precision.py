@@ -1,7 +1,5 @@
 """Fewer bits stand in for fp32 only where both agree, and the verdict is kept."""
 
-from __future__ import annotations
-
 import functools
 import json
 import math

@@ -1,7 +1,5 @@
 """Programs of big networks are kept, found again, and made anew wherever what was kept cannot be used."""
 
-from __future__ import annotations
-
 import errno
 import logging
 from collections.abc import Callable

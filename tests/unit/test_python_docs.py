@@ -1,7 +1,5 @@
 """The examples of docs/how-to/python.md and the tutorial of Python run."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Past games that self-play searches anew: what stays, what is new, and where they do not count."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

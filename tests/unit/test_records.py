@@ -1,7 +1,5 @@
 """Records of both games: notes, files that are safe to read, scores, and text for a terminal."""
 
-from __future__ import annotations
-
 import logging
 import math
 import os

@@ -1,7 +1,5 @@
 """Reviews: losses, classes of mistakes, and what the user sees."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

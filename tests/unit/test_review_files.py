@@ -1,7 +1,5 @@
 """Files and folders that `yomi review` reads and writes."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Annotated records of reviews, of both games."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import gzip

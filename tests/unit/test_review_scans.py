@@ -1,7 +1,5 @@
 """Reviews: the order of searches, the time that they take, and problems made of mistakes."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import re

@@ -1,7 +1,5 @@
 """The search's threads: limits, stopping, repeating itself, and evaluators that fail."""
 
-from __future__ import annotations
-
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor

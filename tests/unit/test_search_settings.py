@@ -1,7 +1,5 @@
 """A row of the table of options reaches the search's settings and, under its name, the kernels."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The clients of CGOS and of CSA servers against servers on loopback: whole games, and everything that goes wrong."""
 
-from __future__ import annotations
-
 import random
 import socket
 import threading

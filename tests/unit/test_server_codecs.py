@@ -1,7 +1,5 @@
 """The protocols of CGOS and CSA as text, and lines out of bytes."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import pytest

@@ -1,7 +1,5 @@
 """The small parts of the clients of servers."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -1,7 +1,5 @@
 """Several accounts in one process, and Ctrl-C."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

@@ -1,7 +1,5 @@
 """The engines behind clients of servers: yomi's players, and other engines as processes."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

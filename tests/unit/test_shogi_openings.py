@@ -1,7 +1,5 @@
 """Balanced openings of shogi out of games with evaluations."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path

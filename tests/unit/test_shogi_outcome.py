@@ -1,7 +1,5 @@
 """What ends a game of shogi inside a search, and what it is worth to the side to move."""
 
-from __future__ import annotations
-
 from tests.looping import looped
 from tests.unit.trees import check_tree
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator

@@ -1,7 +1,5 @@
 """What networks see of a shogi position, and the labels of its moves, against cshogi."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

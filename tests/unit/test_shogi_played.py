@@ -1,7 +1,5 @@
 """Games that a USI engine plays with itself: their positions, and the files that they are kept in."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import zlib

@@ -1,7 +1,5 @@
 """`yomi dataset vary`: positions beside those of a data set of boards, with what an engine says of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

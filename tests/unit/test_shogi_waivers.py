@@ -1,7 +1,5 @@
 """Waived promotions: which of them a search tries, and what the rest of the engine makes of those it does not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

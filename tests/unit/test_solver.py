@@ -1,7 +1,5 @@
 """Proven results: what a finished game proves of the nodes above it, checked on small boards of Go."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tuning by perturbations: simulated games whose best values are known."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """TensorRT itself, proved without a GPU: what it computes, contexts and copies, graphs, failures."""
 
-from __future__ import annotations
-
 import functools
 import re
 import threading

@@ -1,7 +1,5 @@
 """A GPU as TensorRT's workers use it, in a context of our own binding or of pycuda's, against fakes of both."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import types

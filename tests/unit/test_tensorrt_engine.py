@@ -1,7 +1,5 @@
 """TensorRT as yomi calls it, against a module that stands in for it."""
 
-from __future__ import annotations
-
 import enum
 import functools
 import importlib.util

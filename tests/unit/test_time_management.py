@@ -1,7 +1,5 @@
 """Requests, when a search on a clock has its answer, and warming up."""
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The tree's kernels against their slow twin, and what must hold in every tree."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The memory of trees: pruning, pools that are nearly full, and the locks of many workers."""
 
-from __future__ import annotations
-
 import logging
 import os
 import threading

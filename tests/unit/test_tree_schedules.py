@@ -1,7 +1,5 @@
 """Search threads in every order that one preemption allows, as plain Python; `python -m tests.schedules` runs more."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The schedule of units, on actors that fail, and the results that actors send."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The USI session without a process: when it loads, what it shows, and how it ends."""
 
-from __future__ import annotations
-
 import re
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`yomi serve`: heads and bodies of requests, and the language of errors."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

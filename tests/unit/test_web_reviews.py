@@ -1,7 +1,5 @@
 """`yomi serve`: reviews of games, and records of other sites."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

@@ -1,7 +1,5 @@
 """`yomi serve`: games without a server."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

@@ -1,7 +1,5 @@
 """Searches for tests, and reading a tree's arrays without kernels."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 
