@@ -184,8 +184,8 @@ def prove_stopping(device: Device, seconds: float) -> list[dict[str, Any]]:
         queue.submit(_job(wanted, rows, done))
 
     make = functools.partial(_make, GAMES[-1], device, "fp32")
-    end = time.monotonic() + seconds
     with contextlib.closing(EvaluationWorkers([lambda: _Stoppable(make(), order)] * 2)) as queue:
+        end = time.monotonic() + seconds  # to make the sessions may take minutes
         for _ in range(4):
             submit(queue)
         while time.monotonic() < end:

@@ -192,7 +192,14 @@ def test_a_session_with_other_outputs_is_found(processor: Any, monkeypatch: pyte
 
 @pytest.mark.slow
 def test_workers_are_stopped_and_every_batch_comes_back_right(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(10**6))
+    clock, make = iter(range(10**6)), gpu_proofs._make
+
+    def make_slowly(*how: Any) -> Any:
+        for _ in range(200):
+            next(clock)
+        return make(*how)
+
+    monkeypatch.setattr(gpu_proofs, "_make", make_slowly)
     monkeypatch.setattr(gpu_proofs, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     rows = gpu_proofs.prove_stopping(CUDA, 150)  # of the clock's ticks, one for each batch
     assert rows[0]["result"].startswith("ok, ")
