@@ -1,4 +1,4 @@
-"""`bench handoff`: measures how well the search keeps a GPU busy. The GPU is simulated, and needs no processor time."""
+"""`bench handoff`: measures how well the search keeps a GPU busy. The GPU is simulated, at little processor time."""
 
 from __future__ import annotations
 

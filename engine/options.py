@@ -84,7 +84,7 @@ class SearchOptions:
         katago="numSearchThreads", usi=Usi("Threads", "UCT_Threads"),
     )
     batches_in_flight: int | None = number(
-        None, 1, 64, "set how many batches each search thread keeps waiting for evaluation", SEARCH, live=False,
+        None, 1, 64, "limit the batches that each search thread keeps waiting for evaluation", SEARCH, live=False,
         unset="suits the device",
     )
     c_puct: float | None = number(
