@@ -29,6 +29,10 @@ class EvaluationQueue(Protocol):
 
     evaluator: Evaluator  # one of the evaluators, for its properties; only its own thread may call it
 
+    @property
+    def worker_count(self) -> int:
+        """Number of threads that evaluate submitted jobs; 0 if the submitting thread does it."""
+
     def submit(self, job: Job) -> None:
         """Accept a job. It may be evaluated immediately, in the calling thread."""
 
@@ -96,6 +100,8 @@ class EvaluatorCall(Generic[T]):
 
 class InlineQueue:
     """Evaluates each job in the thread that submits it."""
+
+    worker_count = 0
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.evaluator = evaluator

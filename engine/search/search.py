@@ -410,9 +410,11 @@ class Search(PositionSearch):
             self._watch_time(begin)
 
     def _flying_limit(self, number: int) -> int:
-        """Return the maximum number of batches in flight of a worker. Two of all workers keep a device busy."""
-        count = len(self._workers)
-        limit = max(2, count // 2, self.root_visits // (VISITS_PER_FLYING_LEAF * self.batch_rows))
+        """Return the maximum number of batches in flight of a worker. Every evaluation worker gets at least one."""
+        count, evaluating = len(self._workers), self.queue.worker_count
+        if not evaluating:
+            return self.settings.batches_in_flight
+        limit = max(evaluating, self.root_visits // (VISITS_PER_FLYING_LEAF * self.batch_rows))
         return limit // count + (number < limit % count)
 
     def _advance(self, searcher: Searcher, calls: Calls, most: int) -> bool:

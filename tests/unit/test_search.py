@@ -386,6 +386,13 @@ def test_a_young_tree_has_few_batches_in_flight(monkeypatch: pytest.MonkeyPatch)
     queue.close()
 
 
+def test_threads_that_evaluate_their_own_batches_do_not_wait_in_a_young_tree() -> None:
+    evaluator = ScriptedEvaluator(8, seconds=0.005)
+    search = search_at(evaluator, workers=4)
+    run(search, Limits(visits=400))
+    assert len(evaluator.used_in) == 4
+
+
 def test_workers_that_are_closed_say_so() -> None:
     queue, _ = workers_of(1)
     queue.close()

@@ -42,6 +42,7 @@ def test_reviews_wait_for_each_other_and_old_ones_are_dropped(monkeypatch: pytes
         assert games[1].begin_review(kept) is not second, "a review that failed can be repeated"
         with pytest.raises(UnknownIdError):
             kept.page(first.id)
+        assert games[0].begin_review(kept) is not first, "a dropped review can be repeated"
 
     asyncio.run(visit())
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from yomi.engine.clients.client import RESIGN, TIMEOUT, WIN, EngineClient, EngineError, Evaluation, RefusedError
-from yomi.engine.clients.gtp import ANALYSES, KATA_LIMITS, GtpClient, read_evaluation
+from yomi.engine.clients.gtp import ANALYSES, KATA_LIMITS, REPORT_INTERVAL, GtpClient, read_evaluation
 from yomi.engine.clients.spec import EngineLimits, parse_spec
 from yomi.engine.clients.usi import UsiClient, clock_words, read_info
 from yomi.engine.clock import Clock, TimeSettings
@@ -148,7 +148,8 @@ class _GtpEngine(ExternalEngine[P]):
         color = self._set_up(position, raw)
         if limit.clocks is not None or limit.depth is not None:
             raise OptionError("clocks or depth found, expected seconds, visits or playouts for an analysis by GTP")
-        command = self._client.first_known(ANALYSES, color)
+        # KataGo 1.14 knows no rootInfo.
+        command = self._client.first_known(dict.fromkeys(ANALYSES, f"{REPORT_INTERVAL}"), color)
         if not command:
             raise RefusedError(f"knows no command for analyses, expected one of {', '.join(ANALYSES)}")
         limits = limit._limits

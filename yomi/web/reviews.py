@@ -70,6 +70,9 @@ class Reviews:
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn = asyncio.Lock()
 
+    def __contains__(self, review: PageReview) -> bool:
+        return review.id in self._reviews
+
     def begin(self, record: str, suffix: str) -> PageReview:
         """Begin the review of a record, whose file would have this suffix. Raises Error if too many reviews wait."""
         if len(self._tasks) >= MAX_WAITING:

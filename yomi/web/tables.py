@@ -297,7 +297,7 @@ class Table:
     def begin_review(self, reviews: Reviews) -> PageReview:
         """Return the review of these moves, begun if there is none. Raises Error if no move is played or many wait."""
         moves = self.position.moves
-        if self.review and self.review[0] == moves and not self.review[1].error:
+        if self.review and self.review[0] == moves and self.review[1] in reviews and not self.review[1].error:
             return self.review[1]
         if not moves:
             raise yomi.Error(tr("a review needs a game with moves: play some, or open a record"))
