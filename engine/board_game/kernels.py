@@ -297,7 +297,7 @@ def _compiled(function: Any) -> Any:
 
 def _reason(text: str, file: str) -> str:
     """Return numba's message about an author's function as one line, with the line of the file."""
-    if "_ol_array_allocate" in text:
+    if "_ol_array_allocate" in text or "NRT required" in text:  # it depends on what numba has compiled before
         text = "an array is created, expected only fields of the state and numbers\n" + text
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     message = next((line for line in lines if not line.startswith(("Failed in", "-"))), "")

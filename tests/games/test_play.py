@@ -14,6 +14,7 @@ from tests.contract.test_players import *  # noqa: F403
 from tests.games import naive
 from tests.games.examples import FOLDER, NAMES, example, move_named, othello, othello_state, write_network
 from yomi.engine.board_game.descriptor import game_of_file
+from yomi.engine.board_game.kernels import _reason
 from yomi.engine.board_game.play import BoardState
 from yomi.engine.cli import main
 from yomi.engine.color import BLACK, DRAW, WHITE
@@ -172,6 +173,14 @@ def test_faults_of_a_file_are_told_on_one_line(
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("yomi: error: ")
     assert re.search(expected, error), error
+
+
+def test_an_array_is_named_in_both_of_numbas_messages() -> None:
+    for message in (
+        "Failed in yomi mode\nresolving callee _ol_array_allocate",
+        "Failed in yomi mode\nNRT required but not enabled",
+    ):
+        assert "game.py: an array is created, expected only" in _reason(message, "game.py")
 
 
 def test_an_edited_file_is_compiled_again(tmp_path: Path) -> None:
