@@ -182,16 +182,20 @@ def _make_loop(
     from yomi.engine.learning.store import Store
     from yomi.engine.learning.workers import SelfPlayWorker
     from yomi.engine.matches.duel import Matches, play_match
-    from yomi.nets.training.generations import Generations, check_growth
+    from yomi.nets.training.generations import BLOCKS, POOLING, Generations, check_growth
     from yomi.nets.training.losses import weighted
 
     cluster = run.options(run.processes)
     folder = folder_of_run(run, game.name)
     learnable = game.learnable(options)
     network = tables.get("network", {})
-    if "kind" not in network:  # keys of the default network
-        network = {**learnable.network, **network}
     growth = parse_growth(settings.grow)
+    if "kind" not in network:  # keys of the default network
+        default = dict(learnable.network)
+        if POOLING in default and isinstance(blocks := network.get(BLOCKS), int):  # may be fewer than the default's
+            most = max([blocks, *(each for _, each in growth)])
+            default[POOLING] = [index for index in default[POOLING] if index < most]
+        network = {**default, **network}
     check_growth(network, growth)
     asked = {
         "game": game.name,
@@ -205,7 +209,7 @@ def _make_loop(
     }
     files = _user_files(settings, network, total)
     if not folder.exists():  # a wrong configuration leaves no folder
-        Generations(folder, training_tables(settings, network, tables, 0), settings.window).check()
+        Generations(folder, training_tables(settings, network, tables, 0), settings.window, growth=growth).check()
     store = Store(folder, asked, LIVE, learnable.features, learnable.suffix)
     try:
         keep_files(folder, files, accept_changed=run.accept_changed)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from yomi.engine.clusters.actors import ClusterOptions
 from yomi.engine.clusters.jobs import Run
 from yomi.engine.game import Game, Say
-from yomi.engine.matches.compare import describe, duel_config, duel_run, named, open_player
+from yomi.engine.matches.compare import INTERVAL, describe, duel_config, duel_run, named, open_player
 from yomi.engine.matches.duel import DuelTask
 from yomi.engine.matches.parts import check_journal
 from yomi.engine.matches.results import JOURNAL_NAME, MatchError, MatchJournal, points_of, read_journal
@@ -256,11 +256,15 @@ def _play_iterations(series: Series, spsa: Spsa, player: SeriesPlayer[DuelTask],
     history = spsa.replay(points)
     if points:
         say(f"{len(points)} games are in {series.journal.path}; the tuning continues with iteration {len(history)}")
+    say(f"{spsa.iterations - len(history) + 1} iterations of {2 * spsa.batch} games begin")
     while (iteration := len(history) - 1) < spsa.iterations:
         begin = time.perf_counter()
         tasks = [task for task in spsa.tasks(history[-1], iteration) if task.number not in points]
-        for _ in series.store(named(played, NAMES) for played in player.play(tasks)):
-            pass
+        reported = 0.0  # the first game is reported: the first iteration may take minutes
+        for count, _ in enumerate(series.store(named(played, NAMES) for played in player.play(tasks)), 1):
+            if count < len(tasks) and time.monotonic() - reported >= INTERVAL:
+                reported = time.monotonic()
+                say(f"iteration {iteration + 1}/{spsa.iterations}: {count}/{len(tasks)} games")
         history.append(spsa.step(history[-1], iteration, points))
         values = spsa.settings(history[-1])
         series.journal.keep({**series.journal.kept, "iteration": iteration + 1, "values": values})

@@ -86,8 +86,9 @@ def test_a_tuning_goes_on_as_if_nothing_had_been(tmp_path: Path, capsys: pytest.
     command += ["--parameter", "c_puct", "0.01:3:0.05", "--parameter", "fpu_reduction", "0:0.5"]
     assert main([*command, "--out", str(tmp_path / "once")]) == 0
     whole = tmp_path / "once" / "match.jsonl"
-    told = capsys.readouterr().out
+    told, progress = capsys.readouterr()
     assert "6 of 6 iterations, 96 games" in told
+    assert "6 iterations of 16 games begin\nyomi: iteration 1/6: 1/16 games\n" in progress
     assert "tuned against start" in told
     killed = tmp_path / "killed" / "match.jsonl"
     killed.parent.mkdir()

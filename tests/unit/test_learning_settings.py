@@ -12,9 +12,10 @@ from yomi.engine.clusters.actors import ClusterOptions
 from yomi.engine.evaluators import devices
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
-from yomi.engine.learning.run import RunSettings, _adapted, _read_tables
+from yomi.engine.learning.run import COMMAND, RunSettings, _adapted, _make_loop, _read_tables
 from yomi.engine.learning.settings import LearnSettings, learn_settings, training_tables
 from yomi.engine.options import Options
+from yomi.nets.errors import NetworkError
 from yomi.nets.models import default_network
 from yomi.settings import OptionError, make_settings
 
@@ -160,3 +161,36 @@ def test_keys_are_set_without_a_file(tmp_path: Path) -> None:
     assert _read_tables(tmp_path / "net.toml", "go", sets)["network"] == {"kind": "go", "blocks": 3}
     with pytest.raises(OptionError, match=r"--set: found table \[data\], expected"):
         _read_tables(None, "go", ["data.folders=a"])
+
+
+@pytest.mark.parametrize(
+    ("blocks", "grow", "pooling"),
+    [(2, "", [1]), (3, "", [1]), (6, "", [1, 3]), (2, "30000:4", [1, 3]), (2, "9:3", [1]), (3, "150000:5", [1, 3])],
+)
+def test_the_default_network_can_have_other_blocks(blocks: int, grow: str, pooling: list[int], tmp_path: Path) -> None:
+    """Its list of pooling blocks names the fourth, which a smaller network does not have, or not at first."""
+    pytest.importorskip("torch", reason="training needs PyTorch (yomi-engine[train])")
+    run, settings = RunSettings(out=tmp_path / "run", processes=0), learn_settings({"grow": grow} if grow else {})
+    game, tables = GO.learning(make_settings(GO.settings_kind(COMMAND), {}), None), {"network": {"blocks": blocks}}
+    loop = _make_loop(run, game, Options(size=5), settings, tables, [], print, None, lambda figures: None)
+    try:
+        assert loop.store.asked["network"]["pooling_blocks"] == pooling
+    finally:
+        loop.store.close()
+
+
+def test_blocks_that_are_no_number_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="training needs PyTorch (yomi-engine[train])")
+    game = GO.learning(make_settings(GO.settings_kind(COMMAND), {}), None)
+    with pytest.raises(NetworkError, match="blocks"):
+        _make_loop(
+            RunSettings(out=tmp_path / "run", processes=0),
+            game,
+            Options(size=5),
+            learn_settings({}),
+            {"network": {"blocks": "many"}},
+            [],
+            print,
+            None,
+            lambda figures: None,
+        )
