@@ -138,6 +138,7 @@ def match(
             plan = MatchPlan(
                 players, openings, host, series.folder, _at_once(settings), settings.cpus, settings.restart
             )
+            say(tr("{n} games begin; records in {folder}", n=len(left), folder=series.folder))
             with _open_player(cluster, game, plan, say) as player:
                 for result in series.store(player.play(left)):
                     lines = [_line(result, len(series.results), total)]
