@@ -19,7 +19,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.game import Game
 from yomi.engine.learning.journal import EARLIER, Figures, GenerationFigures, newest_shares
 from yomi.engine.learning.opponents import FailureLimit
-from yomi.engine.learning.page import LATEST, write_page
+from yomi.engine.learning.page import LATEST, PAGE, write_page
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import NETWORK_INTERVAL, NOTHING_PLANNED, Store
 from yomi.engine.learning.workers import Delivery, Task, Workers
@@ -153,6 +153,8 @@ class Loop:
         why = "interrupted"
         try:
             self._begin()
+            self._write_page(0.0)
+            self.say(f"{self._progress()}; {self.store.folder / PAGE} shows the run")
             while not self._stopped.is_set() and not self._has_reached(goal, time.monotonic() - begin):
                 self._collect()
                 # The ladder of a new network may still be played.

@@ -560,8 +560,9 @@ def test_a_run_of_which_a_file_has_changed_is_refused(
     checked: list[Path] = []
     for name in ("generations", "growth", "losses"):
         module: Any = ModuleType(f"yomi.nets.training.{name}")
-        module.Generations = lambda folder, *others: SimpleNamespace(check=lambda: checked.append(folder))
+        module.Generations = lambda folder, *others, **named: SimpleNamespace(check=lambda: checked.append(folder))
         module.check_growth, module.weighted = lambda *others: None, None
+        module.BLOCKS, module.POOLING = "blocks", "pooling_blocks"
         monkeypatch.setitem(sys.modules, module.__name__, module)
     mine = tmp_path / "mine.py"
     mine.write_text("def made(*given):\n    return given\n")
