@@ -213,7 +213,7 @@ def described(player: EngineSpec) -> dict[str, object]:
     """Return the settings of a player that must be equal when a match continues."""
     found: dict[str, object] = {
         "name": player.name,
-        "command": list(player.command),
+        "command": [YOMI, *player.command[len(OWN) :]] if is_own(player) else list(player.command),
         "limits": str(player.limits),
         "options": dict(player.options),
         "init": list(player.commands),
@@ -241,8 +241,8 @@ def _identity(
         files = networks_of(player)
         for flag, file in files.items():
             networks[f"{player.name} {flag}"] = named_network(named_file(file, game))
-        command = ["NET" if word in files.values() else word for word in player.command]
-        without_places.append({**fields, "command": [YOMI, *command[len(OWN) :]] if is_own(player) else command})
+        command = ["NET" if word in files.values() else word for word in fields["command"]]
+        without_places.append({**fields, "command": command})
     source = list(description["opening_source"])  # the texts of the openings are compared, not their place
     source[0] = None if source[0] is None else Path(str(source[0])).name
     if len(source) > 3 and source[3] is not None:
@@ -305,13 +305,17 @@ def opening_source(settings: MatchSettings) -> list[object]:
 
 
 def as_described_now(found: Mapping[str, Any], source: Sequence[object]) -> Mapping[str, Any]:
-    """Return a journal's description of its match with the field `opening_source` in today's form.
+    """Return a journal's description of its match in today's form.
 
-    `source` is that field as this version writes it. Journals of older versions lack the network of policy openings, or
-    contain one that was not used.
+    Journals of older versions lack the network of policy openings, or contain one that was not used: `source` is the
+    field `opening_source` as this version writes it. They also contain the place of the Python that runs yomi.
     """
     old = found.get("opening_source") or source
-    return {**found, "opening_source": [*old, *source[len(old) :]][: len(source)]}
+    players = [dict(player) for player in found["players"]]
+    for player in players:
+        if tuple(player["command"][1 : len(OWN)]) == OWN[1:]:
+            player["command"] = [YOMI, *player["command"][len(OWN) :]]
+    return {**found, "players": players, "opening_source": [*old, *source[len(old) :]][: len(source)]}
 
 
 def _all_openings(

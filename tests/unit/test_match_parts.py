@@ -163,6 +163,18 @@ def test_a_journal_from_before_all_of_a_player_was_told() -> None:
     }
 
 
+def test_the_place_of_python_is_no_part_of_a_match() -> None:
+    player = described(parse_spec("yomi:visits=7", "go", "gtp"))
+    command = player["command"]
+    assert isinstance(command, list)
+    assert command[0] == "yomi"
+    assert sys.executable not in command
+    before = {**player, "command": ["/other/bin/python3", "-m", *command]}  # as versions until now wrote it
+    assert as_described_now({"players": [before]}, [])["players"] == [player]
+    other = described(parse_spec("python -c yomi", "go", "gtp"))
+    assert as_described_now({"players": [other]}, [])["players"] == [other]
+
+
 def test_what_is_kept_may_change_while_a_match_goes_on(tmp_path: Path) -> None:
     with MatchJournal(tmp_path, {"game": "go"}, lambda: {"openings": ["a"]}) as journal:
         journal.add(result(0))
@@ -331,9 +343,9 @@ def test_a_match_goes_on_with_the_same_openings(
     old: list[object], now: list[object], same: bool, tmp_path: Path
 ) -> None:
     """Older journals do not tell the network, or one that was not used."""
-    with MatchJournal(tmp_path, {"opening_source": old}) as journal:
+    with MatchJournal(tmp_path, {"players": [], "opening_source": old}) as journal:
         journal.add(result(0))
-    described = {"opening_source": now}
+    described = {"players": [], "opening_source": now}
     with contextlib.nullcontext() if same else pytest.raises(MatchError, match="another match: opening_source"):
         MatchJournal(tmp_path, described, as_described_now=lambda found: as_described_now(found, now)).close()
 
