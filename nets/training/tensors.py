@@ -88,12 +88,22 @@ class Decoder:
 
     def _dense(self, columns: dict[str, Tensor], size: int, sources: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return planes [B, C, N, N] and globals [B, G, 1, 1]. `sources` [B, N * N]: old index of each new point."""
-        planes = self._planes(columns, size)
-        if sources is not None:
-            flat = planes.flatten(2)
-            planes = flat.gather(2, sources[:, None].expand(-1, flat.shape[1], -1)).view(planes.shape)
-        globals_ = columns["globals"].float() if "globals" in columns else planes.new_zeros((len(planes), 0))
-        return planes.contiguous(memory_format=torch.channels_last), globals_[:, : self.features.extras, None, None]
+        features, packed = self.features, columns["planes"]
+        bits = ((packed[:, :, None] >> self._shifts) & 1).flatten(1)[:, : features.bits * size * size]
+        # Turned as bytes: float32 took 33 µs a row instead of 26 in Go on 19x19, and 26 instead of 16 in shogi.
+        bits, levels = (
+            _turned(each.reshape(len(packed), -1, size, size), sources)
+            for each in (bits, columns["levels"] if features.levels else bits[:, :0])
+        )
+        parts = [bits.float()]
+        if features.levels:
+            parts.append(torch.tanh(LEVEL_SCALE * levels.float()))
+        globals_ = columns["globals"].float() if "globals" in columns else parts[0].new_zeros((len(packed), 0))
+        globals_ = globals_[:, :, None, None]
+        if features.joined:
+            parts.append(globals_.expand(-1, -1, size, size))
+        planes = parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+        return planes.contiguous(memory_format=torch.channels_last), globals_[:, : features.extras]
 
     def _sparse(self, encoder: SparseEncoder, batch: Batch, part: slice, sources: Tensor | None) -> SparseInput:
         """Return the inputs of a sparse network. For `sources` see `_dense`."""
@@ -111,18 +121,6 @@ class Decoder:
             found=found,
             encoder=encoder,
         )
-
-    def _planes(self, columns: dict[str, Tensor], size: int) -> Tensor:
-        features, packed = self.features, columns["planes"]
-        bits = (packed[:, :, None] >> self._shifts) & 1
-        count = features.bits * size * size
-        parts = [bits.flatten(1)[:, :count].float().view(len(packed), features.bits, size, size)]
-        if features.levels:
-            levels = columns["levels"].float().view(-1, features.levels, size, size)
-            parts.append(torch.tanh(LEVEL_SCALE * levels))
-        if features.joined:
-            parts.append(columns["globals"].float()[:, :, None, None].expand(-1, -1, size, size))
-        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
     def _symmetry(self, batch: Batch, columns: dict[str, Tensor], part: slice) -> Tensor | None:
         """Return the symmetry of each row, or None if no symmetry is applied."""
@@ -142,6 +140,13 @@ class Decoder:
             moves, sources = (torch.from_numpy(each).to(self.device) for each in (tables.moves, tables.sources))
             self._tables[size] = moves, sources
         return self._tables[size]
+
+
+def _turned(planes: Tensor, sources: Tensor | None) -> Tensor:
+    """Return planes [B, C, N, N] in another symmetry, see `_dense`, with the channels last in memory."""
+    if sources is not None:
+        planes = planes.flatten(2).gather(2, sources[:, None].expand(-1, planes.shape[1], -1)).view(planes.shape)
+    return planes.contiguous(memory_format=torch.channels_last)
 
 
 def _label(column: Tensor, form: str, moves: Tensor | None, sources: Tensor | None) -> Tensor:

@@ -2,6 +2,7 @@
 
 import errno
 import importlib.util
+import json
 import re
 import signal
 from pathlib import Path
@@ -60,6 +61,15 @@ def made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     assert "train 7x7" in out
     assert "test 7x7" in out
     return tmp_path
+
+
+def test_the_speed_of_training_and_of_its_data(made: Path) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch (extra train)")
+    assert main(["bench", "train", str(made / "go.toml"), "--for", "0.01", "--json", str(made / "speed.json")]) == 0
+    (row,) = json.loads((made / "speed.json").read_text(encoding="utf-8"))["results"]
+    assert row["positions_per_second"] == pytest.approx(8 * row["loop_steps_per_second"])
+    assert row["ratio"] == pytest.approx(row["loop_steps_per_second"] / row["bare_steps_per_second"])
+    assert row["loader_positions_per_second"] > 0.0
 
 
 def test_data_sets_are_checked_and_described(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
