@@ -9,6 +9,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -55,6 +56,7 @@ MODULES = {
     **dict.fromkeys(("evaluator", "precision", "nets", "tree"), "parts"),
     **dict.fromkeys(("perft", "mate"), "beside_cshogi"),
 }
+GPU_JSON = Path("bench-gpu.json")  # result of `bench gpu --all`
 PACKAGES = {"nets": ("onnx", "onnxruntime"), "train": ("torch",)}  # that a benchmark needs
 
 EPILOG = """\
@@ -87,6 +89,9 @@ def run(words: Sequence[str]) -> int:
             check_file(path)
     for game in args.kernels:
         game.compile(say)
+    args.note = lambda rows: None
+    if args.json is not None:
+        args.note = partial(write_json, args.json, args.benchmark, command=["yomi", "bench", *words])
     rows: Rows = args.measure(args)
     print_facts()
     print_table(rows)
@@ -95,8 +100,7 @@ def run(words: Sequence[str]) -> int:
         print_table(args.further)
     files: list[Output] = []
     if args.json is not None:
-        command = ["yomi", "bench", *words]
-        files.append((args.json, lambda path: write_json(path, args.benchmark, rows, command=command)))
+        files.append((args.json, lambda path: args.note(rows)))
     _write([*files, *args.outputs])
     return int(args.has_failed)
 
@@ -367,6 +371,10 @@ def _add_nets(add: Add) -> None:
 def _add_gpu(add: Add) -> None:
     gpu = add("gpu", "whether a GPU computes what the processor does, and how fast", _gpu)
     _add_duration(gpu, 2.0)
+    text = f"every kind of GPU that works here, unless --device names one; write {GPU_JSON} without --json"
+    gpu.add_argument("--all", action="store_true", help=text)
+    text = "parts that have not begun by then are left out and named (10)"
+    gpu.add_argument("--minutes", metavar="N", type=positive, default=10.0, help=text)
     gpu.add_argument(
         "--stress", metavar="S", type=positive, default=60.0, help="seconds in which workers are stopped at random (60)"
     )
@@ -386,11 +394,13 @@ def _check_gpu(args: argparse.Namespace) -> None:
         raise CliError(f"{need}: {install_command(kind)}")
     from yomi.bench import gpu
 
-    gpu.choose_gpu(options)
+    args.kinds = gpu.list_kinds(options, args.all)
+    if args.all and args.json is None:
+        args.json = GPU_JSON
 
 
 def _gpu(gpu: Any, args: argparse.Namespace) -> Rows:
-    rows: Rows = gpu.run(collect(args, GO), args.duration, args.stress)
+    rows: Rows = gpu.run(collect(args, GO), args.kinds, args.duration, args.stress, args.minutes, args.note)
     args.has_failed = gpu.failed(rows)
     return rows
 

@@ -2,12 +2,13 @@
 
 import contextlib
 import functools
+import itertools
 import random
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -19,7 +20,7 @@ from yomi.bench.measure import fill_row
 from yomi.engine.cli.output import set_up_logs
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.cuda import CudaDriver
-from yomi.engine.evaluators.devices import CPU, KINDS, Device
+from yomi.engine.evaluators.devices import CPU, Device
 from yomi.engine.evaluators.network import OnNetwork, open_network
 from yomi.engine.evaluators.queue import Job
 from yomi.engine.evaluators.workers import EvaluationWorkers
@@ -65,54 +66,42 @@ class Proof:
     run: Callable[[], list[dict[str, Any]]]
 
 
-def list_proofs(device: Device, stress: float) -> list[Proof]:
-    """Return all checks, the simplest first.
+def list_proofs(device: Device, stress: float, speeds: Sequence[Proof]) -> list[Proof]:
+    """Return all checks of a GPU, the simplest first. Some are for devices whose driver yomi itself calls.
 
     Args:
-        device: the GPU. If yomi itself calls its driver, all such kinds of sessions are checked.
-        stress: seconds in which sessions of the device are stopped at random.
+        device: the GPU.
+        stress: seconds in which its sessions are stopped at random.
+        speeds: measurements, to be run before the checks that take long.
     """
-    uses_cuda, number = device.row.uses_cuda, device.number
-    devices = [Device(kind, number) for kind, row in KINDS.items() if row.uses_cuda] if uses_cuda else [device]
-
-    def of_cuda(prove: Callable[..., list[dict[str, Any]]], *arguments: Any) -> Callable[[], list[dict[str, Any]]]:
-        return functools.partial(prove, *arguments) if uses_cuda else functools.partial(_leave_out, device.kind)
-
+    number = device.number
     proofs = [
-        Proof("unpack kernel", f"{bits} bits, {dtype}", of_cuda(prove_unpacking, number, bits, dtype))
-        for bits in SIZES
-        for dtype in ("float32", "float16")
+        Proof("unpack kernel", f"{len(SIZES)} sizes, 2 types", functools.partial(prove_unpacking, number, SIZES)),
+        Proof("contexts", f"{THREADS} threads, each {TIMES} times", functools.partial(prove_contexts, number)),
     ]
-    proofs.append(Proof("contexts", f"{THREADS} threads, each {TIMES} times", of_cuda(prove_contexts, number)))
     for part, precision in (("sessions", "fp32"), ("fp16 agreement", "fp16")):
-        for each in devices:
-            for game in GAMES:
-                run = functools.partial(prove_session, game, each, precision)
-                proofs.append(Proof(part, f"{each.kind}, {game.name}", run))
-    stopping = functools.partial(prove_stopping, device, stress)
-    proofs.append(Proof("workers stopped", f"{device.kind}, {stress:g} s", stopping))
-    proofs.append(Proof("deliberate fault", "in a process of its own", of_cuda(prove_fault, number)))
-    return proofs
+        for game in GAMES:
+            proofs.append(Proof(part, game.name, functools.partial(prove_session, game, device, precision)))
+    proofs += speeds
+    proofs.append(Proof("workers stopped", f"{stress:g} s", functools.partial(prove_stopping, device, stress)))
+    proofs.append(Proof("deliberate fault", "in a process of its own", functools.partial(prove_fault, number)))
+    return proofs if device.row.uses_cuda else proofs[2:-1]
 
 
-def _leave_out(kind: str) -> list[dict[str, Any]]:
-    """Raise NotInstalledError instead of a check of yomi's calls of CUDA: devices of this kind have no such calls."""
-    raise NotInstalledError(f"yomi calls CUDA itself for devices cuda and tensorrt only, not for {kind}")
-
-
-def prove_unpacking(number: int, bits: int, dtype: str) -> list[dict[str, Any]]:
+def prove_unpacking(number: int, sizes: Sequence[int]) -> list[dict[str, Any]]:
     """Compare native/cuda/unpack.cu with numpy. Each bit is unpacked to one number, and to a whole board of numbers.
 
     Raises:
         EvaluatorError: they differ.
     """
     with contextlib.closing(CudaDriver(number)) as driver:
-        for repeat in (1, BOARD) if bits < BOARD else (1,):
+        for bits, dtype, repeat in itertools.product(sizes, ("float32", "float16"), (1, BOARD)):
+            if repeat > 1 and bits >= BOARD:
+                continue
             found, wanted = _unpacked(driver, bits, repeat, dtype)
             if not (found == wanted).all():
-                raise EvaluatorError(
-                    f"{np.count_nonzero(found != wanted)} of {wanted.size} numbers differ from numpy's"
-                )
+                count = np.count_nonzero(found != wanted)
+                raise EvaluatorError(f"{bits} bits, {dtype}: {count} of {wanted.size} numbers differ from numpy's")
     return []
 
 
@@ -127,7 +116,7 @@ def prove_contexts(number: int) -> list[dict[str, Any]]:
     def open_and_close(_: int) -> None:
         barrier.wait()
         for _ in range(TIMES):
-            prove_unpacking(number, SIZES[0], "float32")
+            prove_unpacking(number, SIZES[:1])
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(open_and_close, range(THREADS)))

@@ -34,6 +34,7 @@ GRAPHS_FROM = (1, 31, 1)
 """Version of onnxruntime from which CUDA graphs are used. In older ones Concat and Split in graphs read pointers from
 memory that a batch of another size had overwritten (microsoft/onnxruntime, pull request 32121)."""
 TOLERANCE = 1e-2  # relative and absolute: kernels in a recording may add in another order
+PROFILE = "YOMI_ONNX_PROFILE"  # environment variable: each session writes onnxruntime's profile to files that begin so
 UNCAPTURED = -1  # number of a run that is neither recorded nor replayed
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
@@ -58,6 +59,8 @@ def make_session(path: Path, device: Device = CPU, options: Mapping[str, str] | 
     settings.inter_op_num_threads = 1
     settings.log_severity_level = LOG_ERRORS
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if PROFILE in os.environ:
+        settings.enable_profiling, settings.profile_file_prefix = True, os.environ[PROFILE]
     how: dict[str, Any] = {}
     try:
         if row.module:
@@ -203,7 +206,7 @@ class GpuSession:
     def _start(self, options: dict[str, str]) -> str:
         """Prepare all batch sizes, with recorded commands if they work. Return the session's name."""
         reason = ""
-        if capture := self._device.row.capture:
+        if (capture := self._device.row.capture) and PROFILE not in os.environ:  # a replay has no operators to profile
             try:
                 if self._thread_device is not None:
                     _expect_right_graphs()

@@ -3,6 +3,9 @@
 import contextlib
 import dataclasses
 import functools
+import json
+import math
+import os
 import subprocess
 import threading
 import time
@@ -24,6 +27,7 @@ from yomi.engine.evaluators.base import EvaluatorError, Fault
 from yomi.engine.evaluators.devices import CPU, Device, Gpu
 from yomi.engine.options import Options
 from yomi.engine.registry import GO, SHOGI
+from yomi.nets.errors import NetworkError
 from yomi.nets.gpu_variants import variant_file
 from yomi.nets.load import open_file, prepare
 
@@ -68,7 +72,7 @@ def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert time.monotonic() - begin < 60
     captured = capsys.readouterr()
     assert captured.out == ""
-    skipped = "unpack kernel, contexts, sessions, fp16 agreement, workers stopped, deliberate fault, speed"
+    skipped = "unpack kernel, contexts, sessions, fp16 agreement, speed, profile, workers stopped, deliberate fault"
     assert captured.err == f"yomi: error: device cuda:0: no GPU; to mend it: buy one; skipped: {skipped}\n"
     assert cli.main(["gpu", "--device", "cpu"]) == 2
     assert "expected a GPU" in capsys.readouterr().err
@@ -94,7 +98,7 @@ def test_networks_of_a_size(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_every_part_has_its_rows_whatever_another_does(
-    processor: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    processor: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     def break_down(*_: Any) -> Any:
         raise RuntimeError("the bus\nis gone")
@@ -106,9 +110,6 @@ def test_every_part_has_its_rows_whatever_another_does(
         monkeypatch.setattr(game, "benchmark_setup", functools.partial(_first_game, game.benchmark_setup))
     monkeypatch.setattr(gpu_proofs, "prove_fault", break_down)
     monkeypatch.setattr(gpu_proofs, "prove_stopping", lambda *_: [])
-    absent = {"tensorrt": Fault("tensorrt not installed", "pip install it")}
-    for module in (devices, gpu):
-        monkeypatch.setattr(module, "find_fault", absent.get)
     searched: list[int] = []  # rows of a batch in each search
 
     def counts(search: Any, *how: Any) -> dict[str, float]:
@@ -116,22 +117,21 @@ def test_every_part_has_its_rows_whatever_another_does(
         return search_counts(search, *how)
 
     monkeypatch.setattr(gpu, "search_counts", counts)
-    rows = gpu.run(Options(precision="fp32", memory=2**24, workers=2), 0.05, 1.0)
+    options = Options(device="cuda", precision="fp32", memory=2**24, workers=2)
+    plan = gpu.Plan(options, 0.05, 1.0, tmp_path, math.inf)
+    rows = [row for proof in plan.parts() for row in plan.rows(proof)]
     assert all(tuple(row) == gpu.COLUMNS for row in rows)
     assert gpu.failed(rows)
     by_part: dict[str, list[Any]] = {}
     for row in rows:
         by_part.setdefault(row["part"], []).append(row)
-    assert list(by_part) == gpu.parts()
-    assert [row["result"] for row in by_part["unpack kernel"]] == ["ok"] * 8
+    names = "device, unpack kernel, contexts, sessions, fp16 agreement, speed, workers stopped, deliberate fault"
+    assert ", ".join(by_part) == names
+    assert by_part["device"][0]["result"] == "GeForce"
+    assert [row["result"] for row in by_part["unpack kernel"]] == ["ok"]
     assert [row["result"] for row in by_part["contexts"]] == ["ok"]
-    for part in ("sessions", "fp16 agreement"):
-        assert [row["result"][:8] for row in by_part[part]] == [*["ok, grea" if part == "sessions" else "ok, same"] * 2,
-                                                               *["left out"] * 2]  # fmt: skip
-        assert (
-            by_part[part][-1]["result"]
-            == "left out: device tensorrt:0: tensorrt not installed; to mend it: pip install it"
-        )
+    for part, result in (("sessions", "ok, grea"), ("fp16 agreement", "ok, same")):
+        assert [row["result"][:8] for row in by_part[part]] == [result] * 2
     assert by_part["deliberate fault"][0]["result"] == "failed: the bus is gone"
     speeds = by_part["speed"]
     assert [row["what"] for row in speeds] == [*["shogi, 1x16"] * 3, *["Go 9x9, 1x16"] * 3, *["Go 9x9, own"] * 3]
@@ -140,18 +140,198 @@ def test_every_part_has_its_rows_whatever_another_does(
     for search, alone in ((shogi, speeds[:2]), (go, speeds[3:5]), (own, speeds[6:8])):
         best = max(alone, key=lambda row: row["per_second"])
         assert search["batch"] in (2, 4)
+        assert plan.best[search["what"]] == best["batch"]
         assert search["share"] == pytest.approx(search["per_second"] / best["per_second"])
         assert alone[0]["result"] == "alone: cuda:0 (onnxruntime, fp32)"
     assert searched == [rows for search in (shogi, go, own) for rows in (2, 2, 4, 4, search["batch"])]
     assert go["result"] == "search, 2 workers: not reached"
     assert own["result"] == "search, 2 workers: ok"
     told = capsys.readouterr().err.splitlines()
-    assert "yomi: deliberate fault, in a process of its own: failed: the bus is gone" in told
+    assert "yomi: cuda: deliberate fault, in a process of its own: failed: the bus is gone" in told
     monkeypatch.setattr(gpu, "run", lambda *_: rows)
     monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     assert cli.main(["gpu"]) == 1
     monkeypatch.setattr(gpu, "run", lambda *_: [row for row in rows if row["part"] != "deliberate fault"])
     assert cli.main(["gpu"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("rate", "alone", "verdict"),
+    [(20_000, 25_000, "reached"), (19_999, 25_000, "not reached"), (20_000, 25_001, "not reached"),
+     (24_000, 24_999, "not reached")],
+)  # fmt: skip
+def test_verdicts(rate: float, alone: float, verdict: str) -> None:
+    assert gpu._verdict(gpu.Mark(GO, 19, None, 20_000, alone=25_000, share=0.8), rate, alone) == verdict
+
+
+def profile_batches(folder: Path, batches: int) -> list[dict[str, Any]]:
+    """Return onnxruntime's own profile of a network with three convolutions in its blocks and heads."""
+    path = write_network(folder / "net.onnx", NetworkShape(blocks=1, channels=16))
+    session = onnx_session.make_session(path)
+    inputs = {each.name: np.zeros((2, *each.shape[1:]), np.float32) for each in session.get_inputs()}
+    for _ in range(batches):
+        session.run(None, inputs)
+    del session  # writes the file
+    events: list[dict[str, Any]] = json.loads(next(folder.glob("profile*.json")).read_text(encoding="utf-8"))
+    return events
+
+
+def test_a_profile_is_summed_up_by_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(onnx_session.PROFILE, str(tmp_path / "profile"))
+    events = profile_batches(tmp_path, 5)
+    monkeypatch.setattr(gpu, "PROFILED", 3)
+    begin = [event["ts"] for event in events if event["name"] == "model_run"][2]
+    nodes = [event for event in events if event["name"].endswith("_kernel_time")]
+    for node in nodes:  # of the first batches, which prepare the session
+        node["dur"] = 10**9 if node["ts"] < begin else 10
+    gemm = [node for node in nodes if node["args"]["op_name"] == "FusedGemm" and node["ts"] > begin]
+    assert len(gemm) == 6
+    for node in gemm:
+        node["dur"] = 500
+        node["args"]["provider"] = "CUDAExecutionProvider"
+    longest, *others, whole = gpu.summarize(events)
+    assert longest == {"result": "2 FusedGemm on CUDA", "milliseconds": 1.0, "share": pytest.approx(1.0, abs=0.5)}
+    count = len(nodes) / 5
+    assert whole["result"].startswith(f"{count:g} operators; on the processor: ")
+    assert whole["milliseconds"] == pytest.approx(1.0 + (count - 2) * 0.01)
+    assert longest["share"] == pytest.approx(1.0 / whole["milliseconds"])
+    assert sum(row["share"] for row in (longest, *others)) == pytest.approx(whole["share"]) == 1.0
+    convolutions = sum(node["args"]["op_name"] == "Conv" for node in nodes) // 5
+    assert f"{convolutions} Conv on CPU" in [row["result"] for row in others]
+    assert f"{convolutions} Conv" in whole["result"]
+    assert "FusedGemm" not in whole["result"]
+    for broken in ([], [event for event in events if event not in nodes]):
+        with pytest.raises(EvaluatorError, match="no operator found"):
+            gpu.summarize(broken)
+
+
+def test_a_profile_is_made_in_a_process_that_waits_for_each_operator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = gpu.Mark(GO, 9, (1, 16))
+    plan = gpu.Plan(Options(device="cpu", backend="onnx"), 1.0, 1.0, tmp_path, math.inf, {mark.name: 4})
+    rows = plan._profile(mark)  # on the processor, in a real process
+    assert {row["batch"] for row in rows} == {4}
+    assert rows[-1]["share"] == 1.0
+    assert " on CPU" in rows[0]["result"]
+    environment: dict[str, str] = {}
+    monkeypatch.setattr(gpu.os, "environ", environment)
+    with pytest.raises(NetworkError):
+        gpu.compute("profile", plan.options, "go", 9, tmp_path / "none.onnx", 4)
+    assert environment == {onnx_session.PROFILE: "profile", "CUDA_LAUNCH_BLOCKING": "1"}
+    monkeypatch.setattr(gpu, "compute", os._exit)
+    with pytest.raises(EvaluatorError, match="status 1 and 0 profiles found after 120 s at most, expected 0 and 1"):
+        plan._profile(mark)
+    show_gpus(monkeypatch)
+    with pytest.raises(gpu.NotInstalledError, match="onnxruntime does not compute on device tensorrt"):
+        dataclasses.replace(plan, options=Options(device="tensorrt"))._profile(mark)
+
+
+def test_a_recording_is_not_profiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[bool] = []
+    monkeypatch.setattr(onnx_session.GpuSession, "_prepare", lambda *_, records: prepared.append(records))
+    monkeypatch.setattr(onnx_session.GpuSession, "_compare", lambda _: None)
+    for name in ("", onnx_session.PROFILE):
+        if name:
+            monkeypatch.setenv(name, str(tmp_path))
+        onnx_session.GpuSession(tmp_path, Device("webgpu"), 1, [])
+    assert prepared == [True, False]
+
+
+class Parts(gpu.Plan):
+    """Parts of a benchmark of which one ends its process."""
+
+    def parts(self) -> list[gpu_proofs.Proof]:
+        return [
+            gpu_proofs.Proof(part, "", work)
+            for part, work in (("first", list), ("broken", functools.partial(os._exit, 7)), ("last", list))
+        ]
+
+
+def plan_of(kind: type[gpu.Plan], end: float = math.inf) -> gpu.Plan:
+    return kind(Options(device="cuda"), 1.0, 1.0, Path(), end)
+
+
+def test_a_process_that_ends_costs_one_part() -> None:
+    rows = [row for rows in gpu.run_parts(plan_of(Parts, time.monotonic() + 300.0)) for row in rows]
+    status = "failed: the process ended with status 7"
+    assert [(row["part"], row["result"]) for row in rows] == [("first", "ok"), ("broken", status), ("last", "ok")]
+
+
+def test_a_process_that_hangs_costs_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(Parts, 1.0)
+    waits: list[float] = []
+    killed: list[int] = []
+
+    class Hanging:
+        """A process that sends the rows of its first part, then nothing."""
+
+        def __init__(self, target: Any, args: Any) -> None:
+            self.first = args[1]
+            messages.append(plan.rows(plan.parts()[self.first], "sent"))
+
+        def kill(self) -> None:
+            killed.append(self.first)
+
+        def start(self) -> None: ...
+
+        join = start
+
+    messages: list[Any] = []
+    pipe = SimpleNamespace(
+        poll=lambda seconds: waits.append(seconds) or bool(messages), recv=messages.pop, close=lambda: None
+    )
+    context = SimpleNamespace(Pipe=lambda duplex: (pipe, pipe), Process=Hanging)
+    monkeypatch.setattr(gpu.multiprocessing, "get_context", lambda _: context)
+    rows = [row for rows in gpu.run_parts(plan) for row in rows]
+    hangs = "failed: no result 60 s after the end of the device's time"
+    assert [(row["part"], row["result"]) for row in rows] == [("first", "sent"), ("broken", hangs), ("last", "sent")]
+    assert killed == [0, 2]
+    assert set(waits) == {60.0}  # the time of this device has ended long ago
+
+
+def test_parts_without_time_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(Parts, 10.0)
+    clock = iter((9.0, 9.5, 11.0, 11.5))
+    monkeypatch.setattr(gpu, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    rows = [plan.rows(proof)[0] for proof in plan.parts()[::2]]
+    assert [row["result"] for row in rows] == ["ok", "left out: no time is left, see --minutes"]
+    assert [row["seconds"] for row in rows] == [0.5, 0.5]
+    assert not gpu.failed(rows)
+
+
+def test_all_kinds_share_the_time_and_every_part_is_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_gpus(monkeypatch)
+    faults = {"rtx": Fault("no RTX", "buy one"), "openvino": Fault("none of Intel", "buy one")}
+    monkeypatch.setattr(gpu, "find_fault", faults.get)
+    clock = [0.0]
+    monkeypatch.setattr(gpu, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    ends: dict[str, float] = {}
+
+    def run_parts(plan: gpu.Plan) -> Iterator[list[Any]]:
+        ends[plan.options.device] = plan.end
+        yield plan.rows(gpu_proofs.Proof("sessions", "go", list))
+        clock[0] += 60.0
+        if plan.options.device == "webgpu":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpu, "run_parts", run_parts)
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        cli.run(["gpu", "--all", "--minutes", "9"])
+    assert ends == {"cuda": 180.0, "tensorrt": 60.0 + 240.0, "webgpu": 540.0}
+    document = json.loads((tmp_path / "bench-gpu.json").read_text(encoding="utf-8"))
+    assert document["command"] == ["yomi", "bench", "gpu", "--all", "--minutes", "9"]
+    assert [(row["device"], row["part"], row["result"]) for row in document["results"]] == [
+        ("rtx", "device", "left out: no RTX; to mend it: buy one"),
+        ("openvino", "device", "left out: none of Intel; to mend it: buy one"),
+        *((kind, "sessions", "ok") for kind in ("cuda", "tensorrt", "webgpu")),
+    ]
+    assert gpu.list_kinds(Options(), every=False) == ["tensorrt"]
+    assert gpu.list_kinds(Options(device="webgpu"), every=True) == ["webgpu"]
 
 
 def test_a_kernel_that_unpacks_wrongly_is_found(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,9 +341,9 @@ def test_a_kernel_that_unpacks_wrongly_is_found(processor: Any, monkeypatch: pyt
             self.queued.append(lambda: self.memory[target].__setitem__(0, 9))
 
     monkeypatch.setattr(gpu_proofs, "CudaDriver", lambda number: Wrong(number, processor))
-    with pytest.raises(EvaluatorError, match="1 of 217 numbers differ"):
-        gpu_proofs.prove_unpacking(0, 31, "float32")
-    with pytest.raises(EvaluatorError, match="1 of 217 numbers differ"):
+    with pytest.raises(EvaluatorError, match="31 bits, float32: 1 of 217 numbers differ"):
+        gpu_proofs.prove_unpacking(0, (31,))
+    with pytest.raises(EvaluatorError, match="31 bits, float32: 1 of 217 numbers differ"):
         gpu_proofs.prove_contexts(0)
 
 
