@@ -1,6 +1,7 @@
-"""Compiles kernels for each level of x86-64 processors, for a wheel: `python -m tests.build_kernels [LEVEL ...]`.
+"""Compiles kernels for each level of x86-64 processors, for a wheel: `python -m tests.build_kernels [LEVEL|NAME ...]`.
 
-They go to native/compiled/LEVEL. `pip wheel` then makes a wheel with them for this system and Python.
+A NAME is a key of `yomi.native.kernel_groups.NAMES`; the default is all. The kernels go to native/compiled/LEVEL. `pip
+wheel` then makes a wheel with them for this system and Python.
 """
 
 import shutil
@@ -14,11 +15,12 @@ import numba
 
 from yomi import children
 from yomi.native.cache_folder import COMPLETE, FACTS, write_json
+from yomi.native.kernel_groups import NAMES
 from yomi.native.levels import COMPILED, LEVELS, ROOT, SETTING, lacking_features
 
 
-def build(level: str) -> None:
-    """Compile all kernels for a level and replace the folder.
+def build(level: str, names: Sequence[str]) -> None:
+    """Compile the kernels of these names for a level and replace the folder.
 
     Raises:
         subprocess.CalledProcessError: compiling failed; the message is on stderr.
@@ -26,10 +28,10 @@ def build(level: str) -> None:
     target = COMPILED / level
     with tempfile.TemporaryDirectory() as folder:
         environment = {**children.environment(), SETTING: level, "YOMI_CACHE_DIR": folder}
-        script = "from yomi.native.kernel_groups import NAMES; from yomi.native.precompile import compile_names; "
-        command = [sys.executable, "-c", script + "compile_names(list(NAMES), lambda line: print(line, flush=True))"]
+        script = "import sys; from yomi.native.precompile import compile_names; "
+        script += "compile_names(sys.argv[1:], lambda line: print(line, flush=True))"
         shutil.rmtree(target, ignore_errors=True)
-        subprocess.run(command, cwd=ROOT, env=environment, check=True)
+        subprocess.run([sys.executable, "-c", script, *names], cwd=ROOT, env=environment, check=True)
         for path in sorted(Path(folder, "kernels").rglob("*")):
             if path.suffix in (".nbi", ".nbc", COMPLETE):
                 place = target / path.relative_to(Path(folder, "kernels"))
@@ -45,17 +47,18 @@ def main(words: Sequence[str]) -> None:
     """Build the named levels, or all, except levels that this processor cannot run.
 
     Raises:
-        SystemExit: an unknown level, or none that can be built.
+        SystemExit: an unknown level or name, or no level that can be built.
     """
     for word in words:
-        if word not in LEVELS:
-            raise SystemExit(f"found level {word}, expected {' or '.join(LEVELS)}")
-    lacking = {level: lacking_features(level) for level in words or LEVELS}
+        if word not in LEVELS and word not in NAMES:
+            raise SystemExit(f"found {word}, expected {' or '.join((*LEVELS, *NAMES))}")
+    names = [name for name in NAMES if name in words] or list(NAMES)
+    lacking = {level: lacking_features(level) for level in LEVELS if level in words or NAMES.keys() >= set(words)}
     for level, features in lacking.items():
         if features:
             print(f"skipping {level}: this processor lacks {features}", flush=True)
         else:
-            build(level)
+            build(level, names)
     if all(lacking.values()):
         raise SystemExit("built no kernels: expected a level that this processor has")
 

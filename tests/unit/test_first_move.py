@@ -9,10 +9,11 @@ from tests import first_move
 
 def test_one_of_the_tries_must_keep_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     limit = first_move.EXPECTED * first_move.TOLERANCE
-    ratios = iter([limit + 1.0, limit - 0.1])
-    monkeypatch.setattr(first_move, "measure", lambda: next(ratios))
-    first_move.main()
-    monkeypatch.setattr(first_move, "measure", lambda: limit + 0.1)
+    ratios, kept = iter([limit + 1.0, limit - 0.1]), list[str | None]()
+    monkeypatch.setattr(first_move, "measure", lambda cache: kept.append(cache) or next(ratios))
+    first_move.main(["cache"])
+    assert kept == ["cache", None], "the second try needs another empty cache"
+    monkeypatch.setattr(first_move, "measure", lambda cache: limit + 0.1)
     with pytest.raises(SystemExit, match="find what compiles longer"):
         first_move.main()
 
