@@ -17,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from yomi.errors import reraised
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import default_cache_dir, source_digest, write_atomically
+from yomi.nets.graph_builder import GraphBuilder
 from yomi.nets.onnx_file import data_files
 
 # Increase it with every change of the written files: cached files of other versions are ignored.
@@ -133,25 +134,23 @@ def _pad_channels(model: onnx.ModelProto) -> None:
     """
     opset = next(each.version for each in model.opset_import if each.domain in ("", "ai.onnx"))
     kernels = {tensor.name: tensor for tensor in model.graph.initializer}
-    nodes = list[onnx.NodeProto]()
+    nodes, build = list[onnx.NodeProto](), GraphBuilder("padded/")
     for node in model.graph.node:
         kernel = kernels.get(node.input[1]) if node.op_type == "Conv" else None
         is_grouped = any(each.name == "group" and each.i != 1 for each in node.attribute)
         if kernel is not None and not is_grouped and len(kernel.dims) == 4 and math.prod(kernel.dims[2:]) > 1:
             channels = kernel.dims[1]
             if channels % 3 == 0 and channels % 4:
-                name = f"{node.output[0]}/padded"
                 pads = [0, 0, 0, 0, 0, 1, 0, 0]  # before and after, by axis
                 wider = np.pad(numpy_helper.to_array(kernel), list(zip(pads[:4], pads[4:], strict=True)))
-                constants = {f"{name}/kernel": wider, f"{name}/pads": np.array(pads, np.int64)}
                 if opset < 11:  # the pads are an attribute
-                    del constants[f"{name}/pads"]
-                    nodes.append(helper.make_node("Pad", [node.input[0]], [name], name=name, pads=pads))
+                    node.input[0] = build.op("Pad", node.input[0], pads=pads)
                 else:
-                    nodes.append(helper.make_node("Pad", [node.input[0], f"{name}/pads"], [name], name=name))
-                model.graph.initializer.extend(numpy_helper.from_array(a, n) for n, a in constants.items())
-                node.input[0], node.input[1] = name, f"{name}/kernel"
+                    node.input[0] = build.op("Pad", node.input[0], build.shape(*pads))
+                node.input[1] = build.constant(wider, wider.dtype)
+                nodes.append(build.nodes[-1])
         nodes.append(node)
+    model.graph.initializer.extend(build.constants)
     _set_nodes(model.graph, nodes)
 
 
@@ -250,43 +249,20 @@ def _unpack_input(path: Path, graph: onnx.GraphProto, name: str, *, is_constant:
     count = channels if is_constant else channels * points
     width = -(-count // 64) * 8
     table = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-    dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
     prefix = f"{name}{SUFFIX}"
-    constants = {
-        "table": table.astype(dtype),
-        "flat": np.array([0, width * BITS], np.int64),
-        "zero": np.array([0], np.int64),
-        "count": np.array([count], np.int64),
-        "axis": np.array([1], np.int64),
-        "shape": np.array([0, channels, *([1, 1] if is_constant else shape[2:])], np.int64),
-        "board": np.array([1, 1, *shape[2:]], np.int64),
-    }
+    build = GraphBuilder(f"{prefix}/")
     # Bytes become indexes through float32, in which every byte is exact. NVIDIA's reference of TensorRT's data types
     # allows no other conversion of uint8, although its Cast operator does.
-    nodes = [
-        helper.make_node("Cast", [prefix], [f"{prefix}/byte"], to=TensorProto.FLOAT),
-        helper.make_node("Cast", [f"{prefix}/byte"], [f"{prefix}/index"], to=TensorProto.INT32),
-        helper.make_node("Gather", [f"{prefix}/table", f"{prefix}/index"], [f"{prefix}/bits"], axis=0),
-        helper.make_node("Reshape", [f"{prefix}/bits", f"{prefix}/flat"], [f"{prefix}/row"]),
-        helper.make_node(
-            "Slice",
-            [f"{prefix}/row", f"{prefix}/zero", f"{prefix}/count", f"{prefix}/axis"],
-            [f"{prefix}/numbers"],
-        ),
-        helper.make_node(
-            "Reshape", [f"{prefix}/numbers", f"{prefix}/shape"], [f"{prefix}/channels" if is_constant else name]
-        ),
-    ]
+    index = build.op("Cast", build.op("Cast", prefix, to=TensorProto.FLOAT), to=TensorProto.INT32)
+    numbers = build.constant(table, helper.tensor_dtype_to_np_dtype(kind.elem_type))
+    row = build.op("Reshape", build.op("Gather", numbers, index, axis=0), build.shape(0, width * BITS))
+    used = build.op("Slice", row, build.shape(0), build.shape(count), build.shape(1))
+    planes = build.op("Reshape", used, build.shape(0, channels, *([1, 1] if is_constant else shape[2:])))
     if is_constant:
-        nodes.append(helper.make_node("Expand", [f"{prefix}/channels", f"{prefix}/board"], [name]))
-    for node in nodes:
-        node.name = node.output[0]
-    graph.initializer.extend(
-        numpy_helper.from_array(value, f"{prefix}/{part}")
-        for part, value in constants.items()
-        if is_constant or part != "board"
-    )
-    _set_nodes(graph, [*nodes, *graph.node])
+        build.op("Expand", planes, build.shape(1, 1, *shape[2:]))
+    build.nodes[-1].output[0] = name
+    graph.initializer.extend(build.constants)
+    _set_nodes(graph, [*build.nodes, *graph.node])
     graph.input.remove(found)
     graph.input.append(helper.make_tensor_value_info(prefix, TensorProto.UINT8, [batch, width]))
 

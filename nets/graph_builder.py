@@ -14,11 +14,12 @@ IR_VERSION = 8
 
 
 class GraphBuilder:
-    """Collects the nodes of one ONNX graph. Tensors are identified by their names."""
+    """Collects the nodes of one ONNX graph. Tensors are identified by their names, which begin with `prefix`."""
 
-    def __init__(self) -> None:
-        self._nodes: list[onnx.NodeProto] = []
-        self._constants: list[onnx.TensorProto] = []
+    def __init__(self, prefix: str = "") -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self._prefix = prefix
         self._inputs: list[onnx.ValueInfoProto] = []
         self._outputs: list[onnx.ValueInfoProto] = []
         self._shapes: list[onnx.ValueInfoProto] = []
@@ -31,12 +32,12 @@ class GraphBuilder:
 
     def output(self, tensor: str, name: str, shape: Sequence[int | str], kind: int = TensorProto.FLOAT) -> None:
         # An Identity gives the tensor its public name, and lets one tensor be several outputs.
-        self._nodes.append(helper.make_node("Identity", [tensor], [name], name=name))
+        self.nodes.append(helper.make_node("Identity", [tensor], [name], name=name))
         self._outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
 
     def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike = np.float32) -> str:
         name = self._fresh("const")
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(value, dtype=dtype), name))
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value, dtype=dtype), name))
         return name
 
     def shape(self, *sizes: int) -> str:
@@ -46,7 +47,7 @@ class GraphBuilder:
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """Append a node with one output. Return the output's name."""
         name = self._fresh(kind)
-        self._nodes.append(helper.make_node(kind, list(inputs), [name], name=name, **attributes))
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], name=name, **attributes))
         return name
 
     def annotate(self, tensor: str, shape: Sequence[int | str]) -> str:
@@ -57,12 +58,12 @@ class GraphBuilder:
     def split(self, tensor: str, sizes: Sequence[int], axis: int) -> list[str]:
         name = self._fresh("Split")
         names = [f"{name}_{index}" for index in range(len(sizes))]
-        self._nodes.append(helper.make_node("Split", [tensor, self.shape(*sizes)], names, name=name, axis=axis))
+        self.nodes.append(helper.make_node("Split", [tensor, self.shape(*sizes)], names, name=name, axis=axis))
         return names
 
     def model(self, name: str, metadata: dict[str, str]) -> onnx.ModelProto:
         """Return a model of all appended nodes."""
-        graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, self._constants)
+        graph = helper.make_graph(self.nodes, name, self._inputs, self._outputs, self.constants)
         graph.value_info.extend(self._shapes)
         model = helper.make_model(
             graph,
@@ -77,4 +78,4 @@ class GraphBuilder:
 
     def _fresh(self, kind: str) -> str:
         self._count += 1
-        return f"{kind}_{self._count}"
+        return f"{self._prefix}{kind}_{self._count}"
