@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from yomi import __version__
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.game import Game
+from yomi.engine.game import Game, Say
 from yomi.engine.learning.journal import EARLIER, Figures, GenerationFigures, newest_shares
 from yomi.engine.learning.opponents import FailureLimit
 from yomi.engine.learning.page import LATEST, PAGE, write_page
@@ -37,7 +37,6 @@ TAKE_SECONDS = 0.5
 PAGE_GAMES = 12  # games on the page
 PAGE_SECONDS = 60.0  # between two updates of the page
 SHARDS = 2  # shards per generation, about
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

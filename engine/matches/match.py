@@ -121,15 +121,9 @@ def match(
         pairings = list(schedule(pairs, settings.games, len(openings)))
         total = sum(settings.task is None or settings.task.has(unit_of(pairing.number)) for pairing in pairings)
         left = [pairing for pairing in pairings if series.lacks(pairing.number)]
-        if series.results:
-            say(
-                tr(
-                    "{n} of {total} games are in {path}; the match continues",
-                    n=len(series.results),
-                    total=total,
-                    path=series.journal.path,
-                )
-            )
+        if done := len(series.results):
+            path = series.journal.path
+            say(tr("{n} of {total} games are in {path}; the match continues", n=done, total=total, path=path))
         if left and not series.state.is_decided:
             referee = RefereeSettings(
                 settings.margin, _timeout(settings, players), settings.resign_below, settings.resign_moves

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.game import Say
 from yomi.engine.records import MAX_RECORD_BYTES, read_record_bytes, refuse_special, report_notes
 from yomi.engine.shogi.notation import format_usi
 from yomi.engine.shogi.placement import Placement, format_sfen, is_move
@@ -49,12 +50,7 @@ NO_MOVE = 0  # missing moves in hcpe and psv
 # yomi counts games from 1 to this in the last byte of hcpe and psv. Other programs write 0 there.
 MARKS = 255
 GAME_BLOCK = 1024  # consecutive rows that count as one game if games are unknown
-Say = Callable[[str], None]
 _RATE = re.compile(r"(black|white)_rate:.*:([\d.]+)\s*$", re.MULTILINE)
-
-
-def silent(text: str) -> None:
-    """Drop a message."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ class ShogiLimits:
     min_moves: int = 50
 
 
-def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = silent) -> npt.NDArray[np.void]:
+def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = lambda text: None) -> npt.NDArray[np.void]:
     """Return the positions of a file: ROW_DTYPE[n], with games numbered from `game` on. Raises NetworkError.
 
     Handicap games are left out with a message, because hcp needs all 40 pieces.
@@ -81,7 +77,7 @@ def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = silent) -> 
     return rows
 
 
-def read_games(path: Path, say: Say = silent) -> list[GameRecord]:
+def read_games(path: Path, say: Say = lambda text: None) -> list[GameRecord]:
     """Return the games of a file, and report its notes. Raises NetworkError if it is broken."""
     read = {".hcpe": read_hcpe_games, ".hcpe3": read_hcpe3}.get(path.suffix.lower())
     with reraised((OSError, RecordError), NetworkError, f"{path}: "):
