@@ -58,6 +58,7 @@ GRACE, PROFILE_SECONDS = 60.0, 120.0
 # The last batches of a profile, which are counted: the first ones prepare the session.
 PROFILED = 10
 Row = dict[str, Any]
+Note = Callable[[list[Row]], None]
 COLUMNS = ("device", "part", "what", "result", "batch", "per_second", "milliseconds", "share", "mark", "seconds")
 
 
@@ -218,14 +219,7 @@ def compute(prefix: str, options: Options, game: str, size: int, path: Path, row
             evaluator.evaluate(batch, rows)
 
 
-def run(
-    options: Options,
-    kinds: Sequence[str],
-    seconds: float,
-    stress: float,
-    minutes: float,
-    note: Callable[[list[Row]], None],
-) -> list[Row]:
+def run(options: Options, kinds: Sequence[str], seconds: float, stress: float, minutes: float, note: Note) -> list[Row]:
     """Run all parts of the benchmark. A part that fails does not stop the others.
 
     Each kind of device has an equal share of the time that the earlier ones left. It leaves parts out after that.
@@ -243,14 +237,17 @@ def run(
             reason.
     """
     end = time.monotonic() + 60.0 * minutes
-    faults = {kind: find_fault(kind) for kind in kinds}
-    rows = [row for kind in kinds if faults[kind] for row in _rows(kind, "device", kind, f"left out: {faults[kind]}")]
-    working = [kind for kind in kinds if not faults[kind]]
+    rows: list[Row] = []
+    chosen: list[Options] = []
+    for kind in kinds:
+        try:
+            chosen.append(choose_gpu(dataclasses.replace(options, device=kind)))
+        except EvaluatorError as error:
+            rows += _rows(kind, "device", kind, f"left out: {error}")
     with tempfile.TemporaryDirectory() as folder:
-        for number, kind in enumerate(working):
+        for left, each in zip(range(len(chosen), 0, -1), chosen, strict=True):
             now = time.monotonic()
-            chosen = choose_gpu(dataclasses.replace(options, device=kind))
-            plan = Plan(chosen, seconds, stress, Path(folder), now + (end - now) / (len(working) - number))
+            plan = Plan(each, seconds, stress, Path(folder), now + (end - now) / left)
             for found in run_parts(plan):
                 rows += found
                 with contextlib.suppress(OSError):  # the benchmark's end tries again, and reports it
@@ -287,9 +284,14 @@ def list_kinds(options: Options, every: bool) -> list[str]:
     """Return the kind of the chosen device. If `every` and the user chose none, return ALL.
 
     Raises:
-        EvaluatorError: see `choose_gpu`.
+        EvaluatorError: no GPU works, or the user chose the processor; the message names the skipped parts.
     """
-    chosen = choose_gpu(options)
+    try:
+        chosen = choose_gpu(options)
+    except EvaluatorError as error:
+        proofs = gpu_proofs.list_proofs(Device("cuda"), 0.0, [Proof(part, "", list) for part in ("speed", "profile")])
+        skipped = ", ".join(dict.fromkeys(proof.part for proof in proofs))
+        raise EvaluatorError(f"{error}; skipped: {skipped}") from None
     return list(ALL) if every and options.device == "auto" else [chosen.device]
 
 
@@ -297,7 +299,7 @@ def choose_gpu(options: Options) -> Options:
     """Return the options with the best GPU that works here, in fp16 unless the user or the device requires fp32.
 
     Raises:
-        EvaluatorError: no GPU works, or the user chose the processor; the message names the skipped parts.
+        EvaluatorError: no GPU works, or the user chose the processor.
     """
     kind = options.device
     if kind == "cpu":
@@ -305,12 +307,7 @@ def choose_gpu(options: Options) -> Options:
     if kind == "auto":
         kind = next((each for each in FASTEST if find_fault(each) is None), "cuda")
     chosen = dataclasses.replace(options, device=kind)
-    try:
-        first, *_ = devices_of(chosen)
-    except EvaluatorError as error:
-        proofs = gpu_proofs.list_proofs(Device("cuda"), 0.0, [Proof(part, "", list) for part in ("speed", "profile")])
-        skipped = ", ".join(dict.fromkeys(proof.part for proof in proofs))
-        raise EvaluatorError(f"{error}; skipped: {skipped}") from None
+    first, *_ = devices_of(chosen)
     if options.precision == "auto":  # random weights need no comparison
         chosen.precision = "fp16" if first.gpu.has_half else "fp32"
     return chosen

@@ -305,7 +305,8 @@ def test_all_kinds_share_the_time_and_every_part_is_written_at_once(
 ) -> None:
     show_gpus(monkeypatch)
     faults = {"rtx": Fault("no RTX", "buy one"), "openvino": Fault("none of Intel", "buy one")}
-    monkeypatch.setattr(gpu, "find_fault", faults.get)
+    for module in (devices, gpu):
+        monkeypatch.setattr(module, "find_fault", faults.get)
     clock = [0.0]
     monkeypatch.setattr(gpu, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     ends: dict[str, float] = {}
@@ -326,8 +327,8 @@ def test_all_kinds_share_the_time_and_every_part_is_written_at_once(
     document = json.loads((tmp_path / "bench-gpu.json").read_text(encoding="utf-8"))
     assert document["command"] == ["yomi", "bench", "gpu", "--all", "--minutes", "9"]
     assert [(row["device"], row["part"], row["result"]) for row in document["results"]] == [
-        ("rtx", "device", "left out: no RTX; to mend it: buy one"),
-        ("openvino", "device", "left out: none of Intel; to mend it: buy one"),
+        ("rtx", "device", "left out: device rtx:0: no RTX; to mend it: buy one"),
+        ("openvino", "device", "left out: device openvino:0: none of Intel; to mend it: buy one"),
         *((kind, "sessions", "ok") for kind in ("cuda", "tensorrt", "webgpu")),
     ]
     assert gpu.list_kinds(Options(), every=False) == ["tensorrt"]
