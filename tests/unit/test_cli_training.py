@@ -21,6 +21,7 @@ from yomi.nets.data.shards import check_columns, check_rows, open_dataset
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.write import write_network
 from yomi.nets.training.config import read_config
+from yomi.nets.training.progress import can_plot
 
 CONFIG = """
 [network]
@@ -118,6 +119,7 @@ def test_training_from_the_command_line(made: Path, capsys: pytest.CaptureFixtur
     assert not (out / "tiny.bin.gz").exists()
     assert main(["train", str(made / "go.toml"), "--out", str(out), "--device", "cpu"]) == 0
     assert "tiny.bin.gz" in capsys.readouterr().out
+    assert (out / "curves.png").is_file() == can_plot()
     assert main(["train", "test", str(out / "tiny.bin.gz"), str(made / "set"), "--device", "cpu"]) == 0
     assert "value accuracy" in capsys.readouterr().out
 

@@ -35,8 +35,9 @@ from yomi.nets.training.weights import Average, load_checkpoint  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Any:
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Compute in one thread: the machine is shared, and sums come in one order."""
+    monkeypatch.setattr(loop, "can_plot", lambda: False)  # a picture takes longer than these trainings
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
