@@ -62,7 +62,9 @@ def build(folder: Path, prefix: Path) -> None:
     copy = copy_windows_python if (prefix / "python.exe").exists() else copy_python
     python, library = copy(prefix, folder / "python")
     packages = library / "site-packages"
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", packages, f"{ROOT}[web]", "pip"]
+    # Below all is compiled once, for any user.
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile"]
+    command += ["--target", packages, f"{ROOT}[web]", "pip"]
     run(*command[:3], "--python", python, *command[3:])
     shutil.rmtree(packages / "bin", ignore_errors=True)
     for path in (*packages.rglob("tests"), *folder.rglob("__pycache__")):
