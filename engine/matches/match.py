@@ -115,7 +115,7 @@ def match(
         description,
         test,
         lambda: {"openings": make_openings(settings, game, rules, say)},
-        lambda found: as_described_now(found, source),
+        lambda found: as_described_now(found, description),
     ) as series:
         openings = _all_openings(series.journal, len(pairs), settings, game, rules, say)
         pairings = list(schedule(pairs, settings.games, len(openings)))
@@ -298,18 +298,21 @@ def opening_source(settings: MatchSettings) -> list[object]:
     return [*source, settings.opening_net] if settings.openings == POLICY else source
 
 
-def as_described_now(found: Mapping[str, Any], source: Sequence[object]) -> Mapping[str, Any]:
-    """Return a journal's description of its match in today's form.
+def as_described_now(found: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a journal's description of its match in the form of this version. `now` is the description of this match.
 
-    Journals of older versions lack the network of policy openings, or contain one that was not used: `source` is the
-    field `opening_source` as this version writes it. They also contain the place of the Python that runs yomi.
+    Journals of older versions lack the network of policy openings, or contain one that was not used. They also contain
+    the place of the Python that runs yomi.
     """
+    source = now["opening_source"]
     old = found.get("opening_source") or source
-    players = [dict(player) for player in found["players"]]
-    for player in players:
-        if tuple(player["command"][1 : len(OWN)]) == OWN[1:]:
-            player["command"] = [YOMI, *player["command"][len(OWN) :]]
-    return {**found, "players": players, "opening_source": [*old, *source[len(old) :]][: len(source)]}
+    made = {**found, "opening_source": [*old, *source[len(old) :]][: len(source)]}
+    if "players" in found:
+        made["players"] = [dict(player) for player in found["players"]]
+        for player, wanted in zip(made["players"], now["players"], strict=False):
+            if wanted["command"][0] == YOMI and tuple(player["command"][1 : len(OWN)]) == OWN[1:]:
+                player["command"] = [YOMI, *player["command"][len(OWN) :]]
+    return made
 
 
 def _all_openings(

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -239,32 +240,56 @@ def test_a_recording_is_not_profiled(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 class Parts(gpu.Plan):
-    """Parts of a benchmark of which one ends its process."""
+    """Parts of a benchmark: a measurement, one that ends its process but not its child, and one that shows the plan."""
 
     def parts(self) -> list[gpu_proofs.Proof]:
+        works = {"first": self._first, "broken": self._broken, "last": self._last}
+        return [gpu_proofs.Proof(part, "net", work) for part, work in works.items()]
+
+    def _first(self) -> list[gpu.Row]:
         return [
-            gpu_proofs.Proof(part, "", work)
-            for part, work in (("first", list), ("broken", functools.partial(os._exit, 7)), ("last", list))
+            {"result": f"alone: {rows}", "batch": rows, "per_second": rate} for rows, rate in ((64, 2.0), (256, 1.0))
         ]
 
+    def _broken(self) -> list[gpu.Row]:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        (self.folder / "child").write_text(str(child.pid), encoding="utf-8")
+        os._exit(7)
 
-def plan_of(kind: type[gpu.Plan], end: float = math.inf) -> gpu.Plan:
-    return kind(Options(device="cuda"), 1.0, 1.0, Path(), end)
-
-
-def test_a_process_that_ends_costs_one_part() -> None:
-    rows = [row for rows in gpu.run_parts(plan_of(Parts, time.monotonic() + 300.0)) for row in rows]
-    status = "failed: the process ended with status 7"
-    assert [(row["part"], row["result"]) for row in rows] == [("first", "ok"), ("broken", status), ("last", "ok")]
+    def _last(self) -> list[gpu.Row]:
+        return [{"batch": self.best.get("net")}]
 
 
-def test_a_process_that_hangs_costs_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def plan_of(kind: type[gpu.Plan], end: float = math.inf, folder: Path = Path()) -> gpu.Plan:
+    return kind(Options(device="cuda"), 1.0, 1.0, folder, end)
+
+
+def test_a_process_that_ends_costs_one_part(tmp_path: Path) -> None:
+    rows = [row for rows in gpu.run_parts(plan_of(Parts, time.monotonic() + 300.0, tmp_path)) for row in rows]
+    assert [(row["part"], row["result"], row["batch"]) for row in rows] == [
+        ("first", "alone: 64", 64),
+        ("first", "alone: 256", 256),
+        ("broken", "failed: the process ended with status 7", None),
+        ("last", "ok", 64),  # the fastest, also in another process
+    ]
+    status = Path("/proc") / (tmp_path / "child").read_text(encoding="utf-8") / "stat"
+    if Path("/proc/self").exists():
+        assert not status.exists() or status.read_text(encoding="utf-8").split()[2] in "ZX"
+
+
+@pytest.mark.parametrize(
+    ("most", "result"), [(300.0, "left out: the time ended 0 s after it began"), (0.0, "failed: no result after 0 s")]
+)
+def test_a_process_that_hangs_costs_one_part(most: float, result: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "PART_SECONDS", most)
     plan = plan_of(Parts, 1.0)
     waits: list[float] = []
     killed: list[int] = []
 
     class Hanging:
         """A process that sends the rows of its first part, then nothing."""
+
+        pid = None
 
         def __init__(self, target: Any, args: Any) -> None:
             self.first = args[1]
@@ -284,8 +309,7 @@ def test_a_process_that_hangs_costs_one_part(monkeypatch: pytest.MonkeyPatch) ->
     context = SimpleNamespace(Pipe=lambda duplex: (pipe, pipe), Process=Hanging)
     monkeypatch.setattr(gpu.multiprocessing, "get_context", lambda _: context)
     rows = [row for rows in gpu.run_parts(plan) for row in rows]
-    hangs = "failed: no result 60 s after the end of the device's time"
-    assert [(row["part"], row["result"]) for row in rows] == [("first", "sent"), ("broken", hangs), ("last", "sent")]
+    assert [(row["part"], row["result"]) for row in rows] == [("first", "sent"), ("broken", result), ("last", "sent")]
     assert killed == [0, 2]
     assert set(waits) == {60.0}  # the time of this device has ended long ago
 
@@ -295,7 +319,7 @@ def test_parts_without_time_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter((9.0, 9.5, 11.0, 11.5))
     monkeypatch.setattr(gpu, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     rows = [plan.rows(proof)[0] for proof in plan.parts()[::2]]
-    assert [row["result"] for row in rows] == ["ok", "left out: no time is left, see --minutes"]
+    assert [row["result"] for row in rows] == ["alone: 64", "left out: no time is left, see --minutes"]
     assert [row["seconds"] for row in rows] == [0.5, 0.5]
     assert not gpu.failed(rows)
 

@@ -170,9 +170,10 @@ def test_the_place_of_python_is_no_part_of_a_match() -> None:
     assert command[0] == "yomi"
     assert sys.executable not in command
     before = {**player, "command": ["/other/bin/python3", "-m", *command]}  # as versions until now wrote it
-    assert as_described_now({"players": [before]}, [])["players"] == [player]
-    other = described(parse_spec("python -c yomi", "go", "gtp"))
-    assert as_described_now({"players": [other]}, [])["players"] == [other]
+    foreign = described(parse_spec("/other/bin/python3 -m yomi gtp --visits 7", "go", "gtp"))
+    now = {"players": [player, foreign], "opening_source": []}
+    assert as_described_now({"players": [before, foreign]}, now)["players"] == [player, foreign]
+    assert "players" not in as_described_now({"options": []}, now)  # the journal of a duel
 
 
 def test_what_is_kept_may_change_while_a_match_goes_on(tmp_path: Path) -> None:
@@ -347,7 +348,7 @@ def test_a_match_goes_on_with_the_same_openings(
         journal.add(result(0))
     described = {"players": [], "opening_source": now}
     with contextlib.nullcontext() if same else pytest.raises(MatchError, match="another match: opening_source"):
-        MatchJournal(tmp_path, described, as_described_now=lambda found: as_described_now(found, now)).close()
+        MatchJournal(tmp_path, described, as_described_now=lambda found: as_described_now(found, described)).close()
 
 
 def test_the_network_is_told_where_openings_are_drawn_from_it() -> None:
