@@ -56,7 +56,7 @@ WARM_UP, TRIAL = 0.3, 0.5
 FASTEST = ("tensorrt", "cuda", "rtx", "webgpu", "openvino")
 ALL = ("cuda", "tensorrt", "webgpu", "rtx", "openvino")
 GRACE = 60.0  # seconds that a part may take after the end of its device's time, such as to build an engine
-PART_SECONDS = 300.0  # seconds after which a part hangs that has not ended in time
+PART_SECONDS = 300.0  # a part that takes longer hangs; the end of the time has cut off a shorter one
 PROFILE_SECONDS = 120.0
 # The last batches of a profile, which are counted: the first ones prepare the session.
 PROFILED = 10
