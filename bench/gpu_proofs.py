@@ -76,16 +76,19 @@ def list_proofs(device: Device, stress: float, speeds: Sequence[Proof]) -> list[
     """
     number = device.number
     proofs = [
+        Proof(part, game.name, functools.partial(prove_session, game, device, precision))
+        for part, precision in (("sessions", "fp32"), ("fp16 agreement", "fp16"))
+        for game in GAMES
+    ]
+    proofs += [*speeds, Proof("workers stopped", f"{stress:g} s", functools.partial(prove_stopping, device, stress))]
+    if not device.row.uses_cuda:
+        return proofs
+    return [
         Proof("unpack kernel", f"{len(SIZES)} sizes, 2 types", functools.partial(prove_unpacking, number, SIZES)),
         Proof("contexts", f"{THREADS} threads, each {TIMES} times", functools.partial(prove_contexts, number)),
+        *proofs,
+        Proof("deliberate fault", "in a process of its own", functools.partial(prove_fault, number)),
     ]
-    for part, precision in (("sessions", "fp32"), ("fp16 agreement", "fp16")):
-        for game in GAMES:
-            proofs.append(Proof(part, game.name, functools.partial(prove_session, game, device, precision)))
-    proofs += speeds
-    proofs.append(Proof("workers stopped", f"{stress:g} s", functools.partial(prove_stopping, device, stress)))
-    proofs.append(Proof("deliberate fault", "in a process of its own", functools.partial(prove_fault, number)))
-    return proofs if device.row.uses_cuda else proofs[2:-1]
 
 
 def prove_unpacking(number: int, sizes: Sequence[int]) -> list[dict[str, Any]]:
