@@ -5,7 +5,8 @@ from typing import Any
 
 from tests.fakes.game_servers import POINTS
 from yomi.engine.clock import Clocks
-from yomi.engine.go.cgos.game import GoReply, GoStart
+from yomi.engine.go.cgos.codec import Setup
+from yomi.engine.go.cgos.game import GoReply
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.servers.game import MoveTask
@@ -61,7 +62,7 @@ class FakeSeat:
 class FakeGoSeat(FakeSeat):
     """Plays the first free point."""
 
-    def begin(self, start: GoStart) -> None:
+    def begin(self, setup: Setup, them: int) -> None:
         self.calls.append("begin")
 
     def decide(self, turn: MoveTask) -> GoReply:

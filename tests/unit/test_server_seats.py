@@ -22,7 +22,8 @@ from yomi.engine.clock import Clock, Clocks, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.default_network import network_file
 from yomi.engine.game import Game
-from yomi.engine.go.cgos.game import RULES, GoStart, GtpSeat, YomiGoSeat, analysis_of
+from yomi.engine.go.cgos.codec import Setup
+from yomi.engine.go.cgos.game import RULES, GtpSeat, YomiGoSeat, analysis_of
 from yomi.engine.go.points import square
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
@@ -35,7 +36,7 @@ from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.errors import IllegalMove
 from yomi.nets.models import default_network
 
-START = GoStart(square(9), 7.0, 60.0, "gnu", "1800?")
+SETUP = Setup("1", square(9), 7.0, 60.0, {BLACK: "one", WHITE: "gnu"}, {BLACK: "", WHITE: "1800?"}, ())
 
 
 def clocks(black: float, white: float, byoyomi: float = 0.0, increment: float = 0.0) -> Clocks:
@@ -64,7 +65,7 @@ def go_task(seat: YomiGoSeat | GtpSeat, moves: str, left: float, lag: float = 0.
 def test_yomi_plays_by_the_rules_and_the_clock_of_cgos() -> None:
     player = FakePlayer(Options(lag=0.3))
     seat = YomiGoSeat(player)
-    seat.begin(START)
+    seat.begin(SETUP, WHITE)
     task = go_task(seat, "e5 c3", 42.5, 0.2)
     reply = seat.think(task)
     request = player.requests[0]
@@ -85,7 +86,7 @@ def test_yomi_plays_by_the_rules_and_the_clock_of_cgos() -> None:
 
 def test_a_move_that_only_another_rule_of_ko_allows_is_played() -> None:
     seat = YomiGoSeat(FakePlayer())
-    seat.begin(START)
+    seat.begin(SETUP, WHITE)
     # Black's d6 and White's d5 cannot both be
     seat.think(go_task(seat, "e5 e6 d6 d5 d4 c4 f7 c6 a1 b5 d7", 60.0))
 
@@ -103,7 +104,7 @@ def test_another_engine_plays_go() -> None:
     seat = GtpSeat(account(CGOS, "fake_engine"))
     try:
         assert seat.name.startswith("yomi ")
-        seat.begin(START)
+        seat.begin(SETUP, WHITE)
         reply = seat.think(go_task(seat, "e5 c3 g7", 5.0, 0.1))
         assert reply.vertex not in ("e5", "c3", "g7")
         assert json.loads(reply.analysis)["winrate"] == 0.5

@@ -133,8 +133,7 @@ class CgosClient(Client[CgosGame, GoSeat]):
         )
 
     def begin_game(self, game: CgosGame) -> None:
-        start = game.start()
-        self.submit("begin", lambda: self.seat.begin(start))
+        self.submit("begin", lambda: self.seat.begin(game.setup, opponent(game.color)))
 
     def _played(self, game: CgosGame, message: OpponentMove) -> None:
         if message.color == game.color or message.color != game.side_to_move:

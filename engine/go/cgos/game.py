@@ -10,11 +10,11 @@ from typing import Any
 from yomi.engine.clients.client import EngineError, Evaluation
 from yomi.engine.clients.gtp import GtpClient
 from yomi.engine.clock import Clock, Clocks, TimeSettings, TimeSystem
-from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.cgos.codec import Setup, cgos_json
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.player import GoPlayer
-from yomi.engine.go.points import Board, VertexError
+from yomi.engine.go.points import VertexError
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.scoring import read_result
@@ -31,17 +31,6 @@ WAIT_SECONDS = 60.0  # between two looks whether pondering shall end; its end co
 
 
 @dataclass(frozen=True, slots=True)
-class GoStart:
-    """The settings of a game."""
-
-    board: Board
-    komi: float
-    seconds: float
-    opponent: str
-    rating: str
-
-
-@dataclass(frozen=True, slots=True)
 class GoReply:
     vertex: str  # a point, `pass` or `resign`
     analysis: str = ""  # JSON in CGOS's form; empty if there is none
@@ -49,14 +38,14 @@ class GoReply:
 
 
 class YomiGoSeat(YomiSeat[GoPlayer]):
-    def begin(self, start: GoStart) -> None:
-        """Set up a game, and load everything for its board before a clock runs."""
-        self._start = start
-        self._player.new_game(GoGame(start.board, RULES, start.komi))
+    def begin(self, setup: Setup, them: int) -> None:
+        """Set up a game against color `them`, and load everything for its board before a clock runs."""
+        self._setup = setup
+        self._player.new_game(GoGame(setup.board, RULES, setup.komi))
 
     def think(self, turn: MoveTask) -> GoReply:
-        player, board, request = self._player, self._start.board, turn.request
-        game = request.game = GoGame(board, RULES, self._start.komi)
+        player, board, request = self._player, self._setup.board, turn.request
+        game = request.game = GoGame(board, RULES, self._setup.komi)
         for ply, vertex in enumerate(turn.moves):  # legality is not checked, because the server's ko rule may differ
             game.play(color_at(ply), board.parse_vertex(vertex), strict=False)
         request.hide_history = player.options.ignore_pre_root_history
@@ -89,17 +78,17 @@ class GtpSeat(EngineSeat[GtpClient]):
             self._client.close()
             raise GaveUpError(f"{account.name}: {self.name} has no command {missing[0]}: expected {', '.join(NEEDED)}")
 
-    def begin(self, start: GoStart) -> None:
+    def begin(self, setup: Setup, them: int) -> None:
         client = self._client
-        client.new_game(start.board.side, start.komi, str(RULES), TimeSettings(TimeSystem.ABSOLUTE, start.seconds))
-        for command, text in (("cgos-opponent_name", start.opponent), ("cgos-opponent_rating", start.rating)):
-            if text and client.knows(command):
-                client.ask(f"{command} {text}")
-        self._start, self._moves = start, list[str]()
+        client.new_game(setup.board.side, setup.komi, str(RULES), TimeSettings(TimeSystem.ABSOLUTE, setup.seconds))
+        for command, texts in (("cgos-opponent_name", setup.names), ("cgos-opponent_rating", setup.ratings)):
+            if texts[them] and client.knows(command):
+                client.ask(f"{command} {texts[them]}")
+        self._setup, self._them, self._moves = setup, them, list[str]()
 
     def think(self, turn: MoveTask) -> GoReply:
         if list(turn.moves[: len(self._moves)]) != self._moves:  # the server lacks a move
-            self.begin(self._start)
+            self.begin(self._setup, self._them)
         color, spent = color_at(len(turn.moves)), time.monotonic() - turn.request.start
         assert turn.request.clocks is not None
         clocks = {
@@ -193,10 +182,6 @@ class CgosGame(ServerGame[GoReply]):
         """Return whether a setup continues this game: it has the same id, size, komi and players."""
         ours, theirs = ((one.game_id, one.board, one.komi, one.names) for one in (self.setup, setup))
         return ours == theirs
-
-    def start(self) -> GoStart:
-        setup = self.setup
-        return GoStart(setup.board, setup.komi, setup.seconds, self.opponent, setup.ratings[opponent(self.color)])
 
     def resume(self, setup: Setup) -> bool:
         """Adopt the server's moves. Return whether our decision is still valid: at most our last move may be missing.
