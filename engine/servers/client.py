@@ -437,13 +437,13 @@ class Client(abc.ABC, Generic[G, S]):
         try:
             game.save()
         except OSError as error:  # the game continues, and the next move tries again
-            log.error("%s: cannot write %s: %s", self.account.name, game.file.path, error.strerror)
+            log.error("%s: cannot write %s: %s", self.account.name, game.path, error.strerror)
 
     def dropped(self, game: G, why: str) -> None:
         """Write the record of a game that was given up, and count that game."""
         self.save(game)
         self.game_over(None)
-        self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.file.path))
+        self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.path))
 
     def completed(self, game: G, outcome: int | None, why: str, *, result: str, reason: str, name: str = "") -> None:
         """Write the record of a finished game, and count that game.
@@ -456,13 +456,13 @@ class Client(abc.ABC, Generic[G, S]):
         self.report(
             "over",
             f"{name or OUTCOME_NAMES[outcome]} against {game.opponent}: {why}, {game.ply} moves"
-            f" (lag {1000 * self.lag.mean:.0f} ms); record {game.file.path.name}",
+            f" (lag {1000 * self.lag.mean:.0f} ms); record {game.path.name}",
             game=game.id,
             result=result,
             reason=reason,
             plies=game.ply,
             longest=round(game.max_seconds, 3),
-            record=str(game.file.path),
+            record=str(game.path),
             lag=round(self.lag.mean, 4),
         )
 

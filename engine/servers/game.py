@@ -3,6 +3,7 @@
 import abc
 import logging
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,6 @@ from yomi.engine.players.player import Player
 from yomi.engine.players.request import Request
 from yomi.engine.servers.settings import Account
 from yomi.errors import LineError, reraised
-from yomi.nets.files import write_atomically
 
 log = logging.getLogger("yomi.servers")
 
@@ -26,23 +26,6 @@ D = TypeVar("D")
 R = TypeVar("R")
 P = TypeVar("P", bound=Player[Any])
 C = TypeVar("C", bound=EngineClient)
-
-
-class RecordFile:
-    """The record of one game, written again after each move, so that a crash loses nothing."""
-
-    def __init__(self, folder: Path, name: str, suffix: str) -> None:
-        """Choose the file of a game. `name` is unique and begins with the day of the game's start (YYYYMMDD)."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / (re.sub(r"[^\w.+@-]", "_", name)[:MAX_NAME] + suffix)
-
-    def of_all_days(self) -> list[Path]:
-        # The game may have begun on another day. Latest first.
-        day = len("YYYYMMDD")
-        return sorted(self.path.parent.glob("[0-9]" * day + self.path.name[day:]), reverse=True)
-
-    def write(self, data: bytes) -> None:
-        write_atomically(self.path, data)
 
 
 @dataclass(slots=True, eq=False)
@@ -59,15 +42,22 @@ class MoveTask:
 class ServerGame(abc.ABC, Generic[D]):
     """A game as the client knows it. `D` is the type of its engine's decisions."""
 
+    suffix: str  # of the record's file
     turn: MoveTask | None = None  # the engine's current task: our move, or pondering
     decided: tuple[int, D] | None = None  # (ply, our decision for it)
     max_seconds = 0.0  # longest time of one of our moves, measured here
 
-    def __init__(self, identity: str, color: int, names: Mapping[int, str], file: RecordFile) -> None:
+    def __init__(self, identity: str, color: int, names: Mapping[int, str], records: Path, record: str) -> None:
+        """Choose the file of the record in the folder `records`. `record` is a unique name for it.
+
+        Raises OSError if the folder cannot be made.
+        """
         self.id = identity
         self.color = color
         self.names = names
-        self.file = file
+        records.mkdir(parents=True, exist_ok=True)
+        name = re.sub(r"[^\w.+@-]", "_", f"{time.strftime('%Y%m%d')}-{record}")
+        self.path = records / (name[:MAX_NAME] + self.suffix)  # the record's file
 
     @property
     def opponent(self) -> str:
@@ -92,18 +82,20 @@ class ServerGame(abc.ABC, Generic[D]):
 
     @abc.abstractmethod
     def save(self) -> None:
-        """Write the record. Raises OSError."""
+        """Write the record. Raises OSError. It is written after each move, so that a crash loses nothing."""
 
     def find_record(self, load: Callable[[Path], R], is_ours: Callable[[R], bool]) -> R | None:
         """Return the record that an earlier run wrote of this game, and continue its file; None if there is none."""
-        for path in self.file.of_all_days():
+        day = len("YYYYMMDD")
+        # The game may have begun on another day. Latest first.
+        for path in sorted(self.path.parent.glob("[0-9]" * day + self.path.name[day:]), reverse=True):
             try:
                 record = load(path)
             except LineError as error:
                 log.warning("an earlier record of this game is ignored: %s", error)
                 continue
             if is_ours(record):
-                self.file.path = path
+                self.path = path
                 return record
         return None
 

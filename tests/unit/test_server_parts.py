@@ -14,6 +14,10 @@ import pytest
 
 from yomi.engine.cli.engines import account_options
 from yomi.engine.cli.parser import CliError
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.cgos.codec import Setup
+from yomi.engine.go.cgos.game import CgosGame
+from yomi.engine.go.points import square
 from yomi.engine.registry import GO
 from yomi.engine.servers.connection import (
     FIRST_PAUSE,
@@ -25,7 +29,6 @@ from yomi.engine.servers.connection import (
     ConnectionLostError,
     Lag,
 )
-from yomi.engine.servers.game import RecordFile
 from yomi.engine.servers.runner import Reporter
 from yomi.engine.servers.settings import (
     STARS,
@@ -286,12 +289,14 @@ def test_settings_without_an_account(tmp_path: Path) -> None:
 
 
 def test_records_are_complete_at_every_moment(tmp_path: Path) -> None:
-    file = RecordFile(tmp_path / "new", "2026 a/b:c", ".csa")
-    assert file.path.name == "2026_a_b_c.csa"
-    file.write(b"one")
-    file.write(b"two")
-    assert file.path.read_bytes() == b"two"
-    assert [path.name for path in file.path.parent.iterdir()] == [file.path.name]
+    setup = Setup("a/b:c d", square(9), 7.0, 60.0, {BLACK: "../one", WHITE: "two"}, {BLACK: "", WHITE: ""}, ())
+    game = CgosGame(setup, BLACK, tmp_path / "new")
+    assert game.path.name[8:] == "-a_b_c_d-two-.._one.sgf"
+    game.save()
+    game.play(BLACK, "e5")
+    game.save()
+    assert ";B[ee]" in game.path.read_text()
+    assert list((tmp_path / "new").iterdir()) == [game.path]
 
 
 def test_events_are_lines_of_json_and_lines_for_people(tmp_path: Path) -> None:

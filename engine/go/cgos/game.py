@@ -21,9 +21,10 @@ from yomi.engine.go.scoring import read_result
 from yomi.engine.go.sgf import GameRecord, Node, escaped
 from yomi.engine.players.request import Request
 from yomi.engine.servers.connection import OutOfStepError
-from yomi.engine.servers.game import EngineSeat, GaveUpError, MoveTask, RecordFile, ServerGame, YomiSeat
+from yomi.engine.servers.game import EngineSeat, GaveUpError, MoveTask, ServerGame, YomiSeat
 from yomi.engine.servers.settings import Account
 from yomi.errors import IllegalMove, reraised
+from yomi.nets.files import write_atomically
 
 # CGOS's rules: area, positional superko, no suicide, all stones alive at the end.
 RULES = PRESETS["tromp-taylor"].with_rule("suicide", "false")
@@ -139,10 +140,12 @@ def color_at(ply: int) -> int:
 
 
 class CgosGame(ServerGame[GoReply]):
+    suffix = ".sgf"
+
     def __init__(self, setup: Setup, color: int, records: Path) -> None:
         """Begin a game, or continue one that the server has resumed. Raises OSError or OutOfStepError."""
-        name = f"{time.strftime('%Y%m%d')}-{setup.game_id}-{setup.names[WHITE]}-{setup.names[BLACK]}"
-        super().__init__(setup.game_id, color, setup.names, RecordFile(records, name, ".sgf"))
+        record_name = f"{setup.game_id}-{setup.names[WHITE]}-{setup.names[BLACK]}"
+        super().__init__(setup.game_id, color, setup.names, records, record_name)
         self.setup = setup
         self.moves = _moves_of(setup)
         self.board = _board_of(setup)
@@ -253,7 +256,7 @@ class CgosGame(ServerGame[GoReply]):
         return record.to_sgf()
 
     def save(self) -> None:
-        self.file.write(self.to_sgf().encode("utf-8"))
+        write_atomically(self.path, self.to_sgf().encode("utf-8"))
 
 
 def _moves_in(record: GameRecord) -> list[Node]:

@@ -18,7 +18,7 @@ from yomi.engine.players.request import Decision, Request
 from yomi.engine.records import CENTIPAWNS
 from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.servers.connection import OutOfStepError
-from yomi.engine.servers.game import EngineSeat, MoveTask, RecordFile, ServerGame, YomiSeat
+from yomi.engine.servers.game import EngineSeat, MoveTask, ServerGame, YomiSeat
 from yomi.engine.servers.settings import Account
 from yomi.engine.shogi.floodgate.codec import Summary, TimeRule
 from yomi.engine.shogi.game import ShogiGame
@@ -36,6 +36,7 @@ from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.record import LINE_MOVES, START, GameRecord, RecordedMove
 from yomi.errors import reraised
+from yomi.nets.files import write_atomically
 
 log = logging.getLogger("yomi.servers")
 
@@ -219,10 +220,11 @@ OUTCOMES = {"WIN": 1, "LOSE": -1, "DRAW": 0, "CENSORED": 0}
 
 
 class CsaGame(ServerGame[Decision]):
+    suffix = ".csa"
+
     def __init__(self, summary: Summary, records: Path) -> None:
         """Start or resume a game. Raises OSError if the folder of the records cannot be made."""
-        file = RecordFile(records, f"{time.strftime('%Y%m%d')}-{summary.game_id}", ".csa")
-        super().__init__(summary.game_id, summary.color, summary.names, file)
+        super().__init__(summary.game_id, summary.color, summary.names, records, summary.game_id)
         self.max_moves, self.declaration = summary.max_moves, summary.declaration
         self.is_running = False  # both sides have agreed: the clock runs
         self.may_move = False  # the server has started the game on the current connection and accepts moves
@@ -343,4 +345,4 @@ class CsaGame(ServerGame[Decision]):
         return outcome
 
     def save(self) -> None:
-        self.file.write(to_bytes([self.record], ".csa"))
+        write_atomically(self.path, to_bytes([self.record], self.suffix))
