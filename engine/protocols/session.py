@@ -104,9 +104,9 @@ class BaseSession(abc.ABC):
 
         return write_and_log
 
-    @abc.abstractmethod
     def start(self) -> None:
         """Prepare for the first line, and return at once."""
+        self.start_loading()
 
     def start_loading(self) -> threading.Thread:
         """Load in the background. At the end `loaded` is set, and after an error `failure`."""

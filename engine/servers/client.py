@@ -64,6 +64,7 @@ class Client(abc.ABC, Generic[G, S]):
     seat: S  # the engine, once the client runs
     game: G | None = None  # the current game, which the server may still hold after the connection is lost
     logout: tuple[str, float]  # the protocol's word, and seconds until the server must have answered it
+    resignation: str  # the protocol's word
     deadline: float | None = None  # for the server's answer to log-in or log-out
     resume_due: float | None = None  # for the server's offer to resume the current game
 
@@ -141,10 +142,6 @@ class Client(abc.ABC, Generic[G, S]):
     @abc.abstractmethod
     def answer(self, game: G, decision: Any, taken: float) -> None:
         """Send our decision, which took `taken` seconds. Raises ConnectionLostError."""
-
-    @abc.abstractmethod
-    def resign_game(self) -> None:
-        """Resign the current game, because the engine is lost. Raises ConnectionLostError."""
 
     def on_lost(self) -> None:
         # The engine continues to think about a pending move.
@@ -424,8 +421,9 @@ class Client(abc.ABC, Generic[G, S]):
         log.error("%s: the engine failed", self.account.name, exc_info=error)
         self.report("engine_failed", f"the engine failed: {error}", why=str(error))
         if self._engine_failures >= ENGINE_FAILURES:
-            with contextlib.suppress(ConnectionLostError):
-                self.resign_game()
+            if self.game is not None and self.game.asked_at is not None:
+                with contextlib.suppress(ConnectionLostError):
+                    self.send(self.resignation)
             raise GaveUpError(f"{self.account.name}: the engine failed {self._engine_failures} times in a row: {error}")
 
     def new_game(self, make: Callable[[], G]) -> G:

@@ -66,9 +66,6 @@ class Session(BaseSession):
 
     # -- the analysts ----------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        self.start_loading()
-
     def load(self) -> None:
         self._analysts = self._make_analysts()
         for number in range(len(self._analysts)):

@@ -34,6 +34,7 @@ WAITING_SILENCE = 1800.0  # seconds without a game after which the client logs i
 
 class CgosClient(Client[CgosGame, GoSeat]):
     logout = "quit", 3.0
+    resignation = "resign"
     _has_analysis = False
     _challenged_at: float | None = None  # when the server announced another login, if it has sent nothing since
 
@@ -193,10 +194,6 @@ class CgosClient(Client[CgosGame, GoSeat]):
         else:
             self.send("ready")
             self.status("waiting for a game")
-
-    def resign_game(self) -> None:
-        if self.game is not None and self.game.due is not None:
-            self.send("resign")
 
     # -- time ------------------------------------------------------------------------------------------------------
 

@@ -112,9 +112,6 @@ class Session(BaseSession):
 
     # -- the player ------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        self.start_loading()
-
     def load(self) -> None:
         COMMANDS.load()  # now, so that no module is imported while a clock runs
         from yomi.engine.go.game import new_game

@@ -26,6 +26,7 @@ ANSWER_TIMEOUT = 20.0  # seconds until a server that owes an answer (to our move
 
 class CsaClient(Client[CsaGame, ShogiSeat]):
     logout = "LOGOUT", 5.0
+    resignation = "%TORYO"
     _login_at = 0.0
     _keepalive_due: float | None = None
     _answers_keepalive = False
@@ -232,11 +233,6 @@ class CsaClient(Client[CsaGame, ShogiSeat]):
         if game.is_running:
             game.finish("CHUDAN")
             super().dropped(game, why)
-
-    def resign_game(self) -> None:
-        # Without an engine the game cannot continue.
-        if self.game is not None and self.game.asked_at is not None:
-            self.send("%TORYO")
 
     # -- time ------------------------------------------------------------------------------------------------------
 
