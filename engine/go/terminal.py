@@ -43,18 +43,12 @@ class GoTerminalGame(TerminalGame["GoGame"]):
     commands = COMMANDS
     has_points = True
 
-    def __init__(
-        self, player: GoPlayer, game: GoGame, advice: Mapping[str, Value] | None = None, *, colored: bool = False
-    ) -> None:
-        super().__init__(player, game, advice)
-        self._colored = colored
-
     @property
     def prompt(self) -> str:
         return f"{shown_color(self.game.side_to_move)}番" if is_japanese() else format_color(self.game.side_to_move)
 
     def board(self) -> str:
-        return draw(self.game, colored=self._colored)
+        return draw(self.game, colored=has_colors())
 
     def last_move(self) -> str:
         return self._vertex(self.game.moves[-1][1])
@@ -170,7 +164,7 @@ def japanese_lead(lead: float) -> str:
 def open_terminal(
     player: GoPlayer, game: GoGame, settings: PlayGoSettings, advice: Mapping[str, Value]
 ) -> GoTerminalGame:
-    return GoTerminalGame(player, game, advice, colored=has_colors())
+    return GoTerminalGame(player, game, advice)
 
 
 def start_play(settings: PlayGoSettings, options: Options) -> GoGame:

@@ -101,11 +101,6 @@ class Search(PositionSearch):
         return int(self._counters.evaluated)
 
     @property
-    def playouts(self) -> int:
-        """Finished playouts since the search started."""
-        return int(self._counters.playouts)
-
-    @property
     def moves_made(self) -> int:
         """Moves made on a board since the search started."""
         return int(self._counters.moves_made)
@@ -448,7 +443,8 @@ class Search(PositionSearch):
 
         True: the search has ended. False: the tree is full. None: try again; the pause before that has passed.
         """
-        if self._counters.stop or self._is_done():
+        # Started playouts do not count: memory may end before they finish.
+        if self._counters.stop or self._counters.playouts >= self._counters.claim_limit:
             return True
         if self._counters.full:
             return False
@@ -468,10 +464,6 @@ class Search(PositionSearch):
         if now >= self._deadline and self.root_visits >= MIN_VISITS:
             self._counters.stop = 1
         return now
-
-    def _is_done(self) -> bool:
-        """Return whether all playouts have finished. Started ones do not count: memory may end before they finish."""
-        return bool(self._counters.playouts >= self._counters.claim_limit)
 
     def _rows(self) -> int:
         """Return the number of rows of a batch. Short searches use fewer rows if the workers evaluate them."""

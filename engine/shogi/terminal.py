@@ -41,13 +41,11 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         game: ShogiGame,
         *,
         japanese: bool = False,
-        colored: bool = False,
         advice: Mapping[str, Value] | None = None,
     ) -> None:
         """Show a game. `advice` overrides options of the player in searches for hints and scores."""
         super().__init__(player, game, advice)
         self.japanese = japanese
-        self.colored = colored
         self.sides = sides_of(parse_sfen(game.initial_sfen)) if is_japanese() else COLOR_NAMES
         self._ending = ""  # CSA name of the game's ending, for the record
 
@@ -57,7 +55,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
 
     def board(self) -> str:
         sides = self.sides if is_japanese() else None
-        return draw(self.game, japanese=self.japanese, colored=self.colored, sides=sides)
+        return draw(self.game, japanese=self.japanese, colored=has_colors(), sides=sides)
 
     def last_move(self) -> str:
         before = self.game.copy()
@@ -227,4 +225,4 @@ def open_terminal(
     player: Player[ShogiGame], game: ShogiGame, settings: PlayShogiSettings, advice: Mapping[str, Value]
 ) -> ShogiTerminalGame:
     japanese = settings.board == "japanese" or (settings.board == "auto" and encodes(JAPANESE_SAMPLE))
-    return ShogiTerminalGame(player, game, japanese=japanese, colored=has_colors(), advice=advice)
+    return ShogiTerminalGame(player, game, japanese=japanese, advice=advice)
