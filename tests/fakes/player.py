@@ -159,7 +159,7 @@ class FakePlayer:
         legal = [game.is_legal(game.side_to_move, p) for p in game.board.points]
         policy = np.array([1 / (1 + sum(legal)) if yes else np.nan for yes in [*legal, True]], np.float32)
         owner = self._owner(WHITE)
-        return RawEvaluation(symmetry or 0, 0.5, 0.5, 0.0, 0.25, 0.5, 100.25, policy, owner, (("varTimeLeft", 2.0),))
+        return RawEvaluation(symmetry or 0, 0.5, 0.5, 0.0, 0.25, 0.5, 100.25, policy, owner, {"varTimeLeft": 2.0})
 
     def final_ownership(self, game: GoGame) -> npt.NDArray[np.float32]:
         self._game = game

@@ -51,6 +51,7 @@ from yomi.engine.matches.results import GameResult, MatchError, MatchJournal, po
 from yomi.engine.matches.schedule import load_openings
 from yomi.engine.options import OptionError, Options, read_config
 from yomi.engine.players import precision, setup
+from yomi.engine.records import LeftOut
 from yomi.engine.registry import GAMES
 from yomi.engine.reviews.shares import done, merge, results
 from yomi.engine.servers.settings import PasswordError, SettingsError, from_file, read_settings
@@ -357,7 +358,13 @@ def _opening_files() -> Files:
     return {**files, "games.sfen": f"{LINE}\n".encode()}
 
 
-BALANCE = BalanceLimits(plies=(2, 5), min_moves=5)
+def _read_balanced(path: Path) -> None:
+    left_out = LeftOut(lambda line: None)
+    balanced_openings([path], BalanceLimits(plies=(2, 5), min_moves=5), left_out)
+    if left_out.faults:
+        raise NetworkError(left_out.faults[0])
+
+
 PLAY_OPTIONS = played.ShogiPlayOptions("engine", 100)
 
 
@@ -692,7 +699,7 @@ _ALL = (
     Reader("go-part", go_games._load_part, (NetworkError,), _go_part_files),
     Reader("go-collection", _read_collection, (NetworkError,), _collection_files, cost=8),
     Reader("hcpe-psv", _read_packed, (NetworkError,), _packed_files),
-    Reader("balanced-openings", lambda path: balanced_openings([path], BALANCE), (NetworkError,), _opening_files),
+    Reader("balanced-openings", _read_balanced, (NetworkError,), _opening_files),
     Reader("go-records", _read_go, (SgfError, MatchError), _go_files, cost=2),
     Reader("shogi-records", _read_shogi, (RecordError,), _shogi_files, cost=2),
     Reader("book", _read_book, (BookError,), _book_files),

@@ -48,5 +48,5 @@ def test_outputs_equal_katagos(
         policy = [np.nan if p is None else p for p in (*expected["policy"], expected["policyPass"])]
         np.testing.assert_allclose(found.policy, policy, atol=1e-5)
         np.testing.assert_allclose(found.white_ownership, expected["whiteOwnership"], atol=1e-4)
-        for name, value in found.extra:
+        for name, value in found.extra.items():
             assert value == pytest.approx(expected[name], abs=2e-3)

@@ -8,6 +8,7 @@ import lzma
 import shutil
 import threading
 import weakref
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,11 +27,11 @@ from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.datasets import teacher as go_teacher
 from yomi.engine.go.datasets.dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
-from yomi.engine.go.datasets.games import Row, blank_columns, read_games
+from yomi.engine.go.datasets.games import GameTable, Row, blank_columns, read_games
 from yomi.engine.go.datasets.teacher import NetworkTeacher, seed_of
 from yomi.engine.go.game import SCORINGS, GoGame
 from yomi.engine.go.points import square
-from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.go.scoring import read_result
 from yomi.engine.go.settings import LABELS_VERSION
 from yomi.engine.go.sgf import to_sgf
@@ -86,6 +87,10 @@ def make(path: Path, folder: Path, labels: Any = None, **options: Any) -> Any:
     return make_go_dataset([path], folder, GoDataOptions(**options), labels, quiet)
 
 
+def read_all(paths: list[Path], folder: Path, rules: Rules | None = CHINESE) -> tuple[GameTable, Counter[str]]:
+    return read_games(paths, folder, rules, lambda read, bad: None, LeftOut(print))
+
+
 @looped(
     ("text", "winner", "ending", "points"),
     [
@@ -111,10 +116,10 @@ def test_results(text: str, winner: int | None, ending: str, points: float | Non
 
 
 def test_games_are_read_once_and_chosen(collection: Path, tmp_path: Path) -> None:
-    table, refused = read_games([collection], tmp_path, CHINESE, lambda read, bad: None)
+    table, refused = read_all([collection], tmp_path)
     assert len(table.games) == 16
     assert refused.total() == 2
-    again, refused_again = read_games([collection], tmp_path, CHINESE, lambda read, bad: None)
+    again, refused_again = read_all([collection], tmp_path)
     for name in GAME_DTYPE.names or ():
         np.testing.assert_array_equal(again.games[name], table.games[name])
     assert refused_again == refused
@@ -137,8 +142,7 @@ def test_rules_of_records_that_name_none(tmp_path: Path) -> None:
         "(;GM[1]SZ[9]KM[6.5];B[cc];W[gg])\n(;GM[1]SZ[9]KM[7.5];B[dd])\n(;GM[1]SZ[9]KM[7.5]RU[Japanese];B[dd])\n"
     )
     scorings = {
-        rules: read_games([path], tmp_path / "parts", rules, lambda read, bad: None)[0].games["scoring"].tolist()
-        for rules in (None, CHINESE)
+        rules: read_all([path], tmp_path / "parts", rules)[0].games["scoring"].tolist() for rules in (None, CHINESE)
     }
     area, territory = SCORINGS["AREA"], SCORINGS["TERRITORY"]
     assert scorings == {None: [territory, area, territory], CHINESE: [area, area, territory]}
@@ -151,7 +155,7 @@ def test_one_bad_game_leaves_the_others_of_its_file(tmp_path: Path) -> None:
     games[3] = "(;GM[1]SZ[99];B[aa])"  # cannot be read
     games[5] = "(;GM[1]SZ[9];B[aa];W[aa])"  # nor played
     path.write_text("\n".join(games))
-    table, refused = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
+    table, refused = read_all([path], tmp_path / "parts")
     assert table.games["moves"].tolist() == [1, 1, 2, 1, 1, 1]
     assert refused == {
         "board size 99: expected 2 to 19": 1,
@@ -196,7 +200,7 @@ def test_records_with_more_handicap_than_a_row_holds_are_refused(tmp_path: Path)
     path = tmp_path / "games.sgfs"
     record = random_record(7, 1, 30, "B+R")
     path.write_text("\n".join([record, *(record.replace("SZ[7]", f"SZ[7]HA[{stones}]") for stones in (300, 255))]))
-    table, refused = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
+    table, refused = read_all([path], tmp_path / "parts")
     assert table.games["handicap"].tolist() == [0, 255]
     assert refused == {"a handicap of 300: expected at most 255 stones": 1}
 
@@ -218,12 +222,12 @@ def test_texts_have_a_largest_size(name: str, tmp_path: Path, monkeypatch: pytes
 def test_a_damaged_part_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "two.sgf"
     path.write_text("(;GM[1]SZ[9];B[cc];W[gg])\n(;GM[1]SZ[5];B[dd])\n")
-    first, _ = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
+    first, _ = read_all([path], tmp_path / "parts")
     [part] = (tmp_path / "parts").iterdir()
     whole = part.read_bytes()
     for damaged in (whole[:-30], b"", whole.replace(b"<u2", b"<u4")):
         part.write_bytes(damaged)
-        again, _ = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
+        again, _ = read_all([path], tmp_path / "parts")
         assert all((again.games[name] == first.games[name]).all() for name in ("start", "moves", "size"))
         assert "its games are read again" in caplog.text
         assert part.read_bytes()[-100:] == whole[-100:]
@@ -237,22 +241,22 @@ def test_files_of_one_name_and_size_are_told_apart(tmp_path: Path) -> None:
         path.write_text(random_record(7, seed, 30, "B+R"))
     assert paths[0].stat().st_size == paths[1].stat().st_size
     for _ in range(2):  # read, and as they were kept
-        table, _ = read_games(paths, tmp_path / "parts", CHINESE, lambda read, bad: None)
+        table, _ = read_all(paths, tmp_path / "parts")
         assert len(table.games) == 2
         assert table.moves(0).tolist() != table.moves(1).tolist()
     other = tmp_path / "c" / "0002.sgf"  # what is read was read before, under another name
     other.parent.mkdir()
     other.write_bytes(paths[0].read_bytes())
-    again, _ = read_games([other], tmp_path / "parts", CHINESE, lambda read, bad: None)
+    again, _ = read_all([other], tmp_path / "parts")
     assert again.moves(0).tolist() == table.moves(0).tolist()
     assert len(list((tmp_path / "parts").iterdir())) == 2
 
 
 @pytest.mark.slow
 def test_games_are_read_by_several_processes(collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table, refused = read_games([collection], tmp_path / "one", CHINESE, lambda read, bad: None)
+    table, refused = read_all([collection], tmp_path / "one")
     monkeypatch.setattr(go_games, "PIECE_GAMES", 5)
-    several, refused_by_several = read_games([collection], tmp_path / "several", CHINESE, lambda read, bad: None)
+    several, refused_by_several = read_all([collection], tmp_path / "several")
     assert refused_by_several == refused
     np.testing.assert_array_equal(several.codes, table.codes)
     for name in GAME_DTYPE.names or ():
@@ -260,7 +264,7 @@ def test_games_are_read_by_several_processes(collection: Path, tmp_path: Path, m
 
 
 def test_positions_are_spread_over_a_game(collection: Path, tmp_path: Path) -> None:
-    table, _ = read_games([collection], tmp_path, CHINESE, lambda read, bad: None)
+    table, _ = read_all([collection], tmp_path)
     table, _ = choose_games(table, GoDataOptions())
     plies = choose_positions(table, GoDataOptions(positions=16, unique="none"))
     assert len(plies) == 16 * 14

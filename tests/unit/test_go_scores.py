@@ -12,7 +12,7 @@ from yomi.engine.cli.main import main
 from yomi.engine.evaluators.devices import CPU
 from yomi.engine.go.datasets.dataset import GoDataOptions, make_go_dataset
 from yomi.engine.go.datasets.games import Row
-from yomi.engine.go.datasets.teacher import STAGES, KomiScorer, NetworkTeacher, Stage, crossing, fair_komi, parse_stages
+from yomi.engine.go.datasets.teacher import STAGES, KomiScorer, NetworkTeacher, crossing, fair_komi, parse_stages
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
@@ -22,7 +22,7 @@ from yomi.nets.data.shards import check_shard, open_dataset
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.write import write_network
 
-QUICK = (Stage(10, 100), Stage(4, 200), Stage(2, 400))
+QUICK = ((10, 100), (4, 200), (2, 400))
 
 
 class Curve:
@@ -58,10 +58,10 @@ def test_komi_moves_until_it_is_fair(fair: float) -> None:
     assert all(komi % 1 == 0.5 for _, komi in curve.asked)
     assert [playouts for playouts, _ in curve.asked] == sorted(playouts for playouts, _ in curve.asked)
     # Each stage begins at the half point below what the one before has found, and ends where it has crossed.
-    for stage, most in zip(parse_stages(STAGES), (40, 4, 4), strict=True):
-        komis = [komi for playouts, komi in curve.asked if playouts == stage.playouts]
+    for (points, playouts), most in zip(parse_stages(STAGES), (40, 4, 4), strict=True):
+        komis = [komi for asked, komi in curve.asked if asked == playouts]
         assert 2 <= len(komis) <= most
-        assert set(np.abs(np.diff(komis))) == {stage.points}
+        assert set(np.abs(np.diff(komis))) == {points}
         assert (komis[-1] > fair) != (komis[-2] > fair)
 
 
@@ -73,7 +73,7 @@ def test_crossings_at_the_edges() -> None:
 
 
 def test_stages_are_read() -> None:
-    assert parse_stages(STAGES) == (Stage(10, 2000), Stage(4, 20000), Stage(2, 50000))
+    assert parse_stages(STAGES) == ((10, 2000), (4, 20000), (2, 50000))
     for text in ("", "10", "10:", "0:5", "10:20,", "4:1e3"):
         with pytest.raises(NetworkError, match="expected POINTS:PLAYOUTS"):
             parse_stages(text)
@@ -95,7 +95,7 @@ def test_a_network_judges(tmp_path: Path) -> None:
     path.write_bytes(write_network(RandomNetworks(8, seed=2).network(["ordinary"])))
     teacher = NetworkTeacher(path, 1, CPU, "fp32", 1)
     try:
-        found = KomiScorer(teacher, (Stage(10, 8),), 1).black_lead(row_of(walled(4)))
+        found = KomiScorer(teacher, ((10, 8),), 1).black_lead(row_of(walled(4)))
     finally:
         teacher.close()
     assert abs(found) <= 49.0
@@ -106,7 +106,7 @@ def test_labels_do_not_depend_on_those_before(judge: str, tmp_path: Path) -> Non
     path = tmp_path / "net.bin"
     path.write_bytes(write_network(RandomNetworks(8, seed=1).network(["ordinary"])))
     teacher = NetworkTeacher(path, 1, CPU, "fp32", 1) if judge == "network" else None
-    scorer = KomiScorer(teacher, (Stage(10, 50),), 1)
+    scorer = KomiScorer(teacher, ((10, 50),), 1)
     rows = [row_of(walled(columns)) for columns in (3, 4)]
     found = [scorer.black_lead(row) for row in rows]
     assert [scorer.black_lead(row) for row in reversed(rows)] == found[::-1]

@@ -91,7 +91,7 @@ def test_lines_differ_at_the_first_ply(tmp_path: Path) -> None:
     records = [balanced(seed, first) for seed in (1, 2) for first in ways]
     assert records[0].moves[:4] != records[1].moves[:4]
     (tmp_path / "a.csa").write_text(format_csa_records(records))
-    lines, refused = balanced_openings([tmp_path / "a.csa"], LIMITS)
+    lines, refused = balanced_openings([tmp_path / "a.csa"], LIMITS, LeftOut(print))
     assert refused == {"the same position after 24 moves": 2}
     for line, record in zip(lines, (records[0], records[2]), strict=True):
         assert [recorded.move for recorded in parse_usi_line(line).moves] == [m.move for m in record.moves[:36]]
@@ -103,8 +103,8 @@ def test_games_in_hcpe_are_found_again(tmp_path: Path) -> None:
     games[1].moves[30].score = 900
     games[2].moves[7].score = None  # left out of the file, so that the game falls apart
     path.write_bytes(write_hcpe(games))
-    lines, refused = balanced_openings([path], BalanceLimits())
-    assert balanced_openings([path.rename(tmp_path / "A.HCPE")], BalanceLimits()) == (lines, refused)
+    lines, refused = balanced_openings([path], BalanceLimits(), LeftOut(print))
+    assert balanced_openings([path.rename(tmp_path / "A.HCPE")], BalanceLimits(), LeftOut(print)) == (lines, refused)
     assert len(lines) == 2
     assert refused == {"an evaluation beyond 170": 1, "another first position": 1, "too short": 1}
 

@@ -177,19 +177,18 @@ def _root_info(report: SearchReport, analysis: Analysis, game: GoGame, view: Vie
 
 def _raw_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
     """Return the network's raw outputs for a response. `view` converts values that are White's."""
-    extra = dict(raw.extra)
     info = {
         "rawWinrate": view.share(0.5 + 0.5 * (raw.white_win - raw.white_loss)),
         "rawLead": view.signed(raw.white_lead),
         "rawScoreSelfplay": view.signed(raw.white_score_selfplay),
         "rawScoreSelfplayStdev": rounded(_score_stdev(raw)),
         "rawNoResultProb": rounded(raw.no_result),
-        "rawVarTimeLeft": rounded(extra.get("varTimeLeft", -1.0)),  # so KataGo, for networks before version 9
+        "rawVarTimeLeft": rounded(raw.extra.get("varTimeLeft", -1.0)),  # so KataGo, for networks before version 9
     }
-    if "shorttermWinlossError" in extra:
-        info["rawStWrError"] = rounded(0.5 * extra["shorttermWinlossError"])
-    if "shorttermScoreError" in extra:
-        info["rawStScoreError"] = rounded(extra["shorttermScoreError"])
+    if "shorttermWinlossError" in raw.extra:
+        info["rawStWrError"] = rounded(0.5 * raw.extra["shorttermWinlossError"])
+    if "shorttermScoreError" in raw.extra:
+        info["rawStScoreError"] = rounded(raw.extra["shorttermScoreError"])
     return info
 
 
@@ -200,13 +199,12 @@ def _score_stdev(raw: RawEvaluation) -> float:
 
 def _human_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
     """Return the raw outputs of the network of --human-net for a response. `view` converts values that are White's."""
-    extra = dict(raw.extra)
     return {
         "humanWinrate": view.share(0.5 + 0.5 * (raw.white_win - raw.white_loss)),
         "humanScoreMean": view.signed(raw.white_score_selfplay),
         "humanScoreStdev": rounded(_score_stdev(raw)),
-        "humanStWrError": rounded(0.5 * extra.get("shorttermWinlossError", -1.0)),
-        "humanStScoreError": rounded(extra.get("shorttermScoreError", -1.0)),
+        "humanStWrError": rounded(0.5 * raw.extra.get("shorttermWinlossError", -1.0)),
+        "humanStScoreError": rounded(raw.extra.get("shorttermScoreError", -1.0)),
     }
 
 

@@ -95,21 +95,20 @@ def read_games(
     folder: Path,
     rules: Rules | None,
     progress: Callable[[int, int], None],
-    left_out: LeftOut | None = None,
+    left_out: LeftOut,
 ) -> tuple[GameTable, Counter[str]]:
     """Read all games of the files, using the parts cached in `folder`.
 
     Many games are read by one process for each core. These processes import the program's main module.
 
     `rules` apply to records without known rules; None guesses their rules. `progress` receives the numbers of games
-    read and refused. `left_out` collects unreadable files and refused games. Without `left_out`, the first unreadable
-    file raises.
+    read and refused. `left_out` collects unreadable files and refused games.
 
     Returns:
         The table, and the number of refused records by reason.
 
     Raises:
-        NetworkError: a file cannot be read.
+        NetworkError: no usable game was found.
         OSError: the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,13 +122,11 @@ def read_games(
                 for table, reasons in _parts(pool, path, folder, rules):
                     tables.append(table)
                     refused += reasons
-                    if left_out is not None and reasons:
+                    if reasons:
                         (reason, _), *_ = reasons.most_common(1)
                         left_out.add(path, f"{reasons.total()} games, such as: {reason}")
                     progress(sum(len(table.games) for table in tables), refused.total())
             except NetworkError as error:
-                if left_out is None:
-                    raise
                 left_out.add(path, error)
     if not any(len(table.games) for table in tables):
         reason = refused.most_common(1)[0][0] if refused else "empty files"

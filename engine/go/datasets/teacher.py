@@ -12,9 +12,9 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -246,12 +246,8 @@ START_KOMI = 6.5
 Winrate = Callable[[float], float]  # Black's winrate in [0, 1] at a komi
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A step of the komi in points, and the playouts of each search with such steps."""
-
-    points: int
-    playouts: int
+# (step of the komi in points, playouts of each search with such steps).
+Stage: TypeAlias = tuple[int, int]
 
 
 def parse_stages(text: str) -> tuple[Stage, ...]:
@@ -259,16 +255,16 @@ def parse_stages(text: str) -> tuple[Stage, ...]:
     if not re.fullmatch(r"[1-9]\d{0,2}:[1-9]\d{0,8}(,[1-9]\d{0,2}:[1-9]\d{0,8})*", text):
         raise NetworkError(f"score stages '{text}' found, expected POINTS:PLAYOUTS,... such as {STAGES}")
     pairs = (word.split(":") for word in text.split(","))
-    return tuple(Stage(int(points), int(playouts)) for points, playouts in pairs)
+    return tuple((int(points), int(playouts)) for points, playouts in pairs)
 
 
 def fair_komi(winrate: Callable[[int, float], float], stages: Sequence[Stage], area: int) -> float:
     """Return the komi at which Black's winrate is one half, at most `area`. `winrate` takes playouts and komi."""
     komi = START_KOMI
-    for stage in stages:
+    for points, playouts in stages:
         # No draws: a komi of n + 1/2.
         begin = math.floor(komi) + 0.5
-        komi = crossing(functools.partial(winrate, stage.playouts), begin, stage.points, area)
+        komi = crossing(functools.partial(winrate, playouts), begin, points, area)
     return komi
 
 
@@ -294,7 +290,7 @@ class KomiScorer:
         self.teacher = teacher
         self.stages = tuple(stages)
         self.seed = seed
-        self._settings = _settings(teacher is not None, max(stage.playouts for stage in stages))
+        self._settings = _settings(teacher is not None, max(playouts for _, playouts in stages))
 
     def black_lead(self, row: Row) -> float:
         """Return Black's lead in points without komi."""

@@ -165,7 +165,6 @@ def territory(session: Session, request: Command) -> str:
 
 def raw_evaluation(raw: RawEvaluation, board: Board, *, is_human: bool = False) -> str:
     """Return the answer to kata-raw-nn, or with `is_human` to kata-raw-human-nn."""
-    extra = dict(raw.extra)
     if is_human:
         scores = [f"whiteScore {raw.white_score_selfplay:.3f}", f"whiteScoreSq {raw.white_score_mean_square:.3f}"]
     else:
@@ -180,7 +179,7 @@ def raw_evaluation(raw: RawEvaluation, board: Board, *, is_human: bool = False) 
         f"whiteLoss {raw.white_loss:.6f}",
         f"noResult {raw.no_result:.6f}",
         *scores,
-        *(f"{name} {extra.get(name, -1.0):.3f}" for name in (RAW_EXTRAS[1:] if is_human else RAW_EXTRAS)),
+        *(f"{name} {raw.extra.get(name, -1.0):.3f}" for name in (RAW_EXTRAS[1:] if is_human else RAW_EXTRAS)),
         "policy",
         board_of([_probability(value) for value in raw.policy[:-1]], board),
         f"policyPass {_probability(raw.policy[-1])}",

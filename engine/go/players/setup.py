@@ -89,7 +89,7 @@ class RawEvaluation:
     white_score_mean_square: float  # mean square of the final score
     policy: npt.NDArray[np.float32]  # [area + 1], row by row from the top left, pass last, NaN for illegal moves
     white_ownership: npt.NDArray[np.float32]  # [area], +1 for White
-    extra: tuple[tuple[str, float], ...] = ()  # further outputs by KataGo's names, such as varTimeLeft
+    extra: Mapping[str, float]  # further outputs by KataGo's names, such as varTimeLeft
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,14 +294,11 @@ def evaluate_position(
         ownership += sign * outputs.ownership[row][table[:-1]] / len(symmetries)
     policy[~legal[0][symmetry_table(game.board.width, game.board.height, symmetries[0])]] = np.nan
     win, loss = float(outputs.win.mean()), float(outputs.loss.mean())
-    extra = []
-    for name, values in (
-        ("varTimeLeft", outputs.variance_time),
-        ("shorttermWinlossError", outputs.shortterm_winloss_error),
-        ("shorttermScoreError", outputs.shortterm_score_error),
-    ):
-        if values is not None:
-            extra.append((name, float(values.mean())))
+    extra = {
+        "varTimeLeft": outputs.variance_time,
+        "shorttermWinlossError": outputs.shortterm_winloss_error,
+        "shorttermScoreError": outputs.shortterm_score_error,
+    }
     return RawEvaluation(
         symmetry=-1 if symmetry is None else symmetry,
         white_win=loss if black else win,
@@ -312,7 +309,7 @@ def evaluate_position(
         white_score_mean_square=float(outputs.score_mean_square.mean()),
         policy=policy,
         white_ownership=ownership,
-        extra=tuple(extra),
+        extra={name: float(values.mean()) for name, values in extra.items() if values is not None},
     )
 
 

@@ -28,11 +28,11 @@ class BalanceLimits:
 
 
 def balanced_openings(
-    files: Sequence[Path], limits: BalanceLimits, left_out: LeftOut | None = None
+    files: Sequence[Path], limits: BalanceLimits, left_out: LeftOut
 ) -> tuple[list[str], Counter[str]]:
     """Return openings as lines `startpos moves ...`, and the number of excluded games by reason.
 
-    `left_out` collects files that cannot be read. Without it the first such file raises NetworkError.
+    `left_out` collects files that cannot be read.
     """
     lines: dict[Placement, str] = {}
     refused = Counter[str]()
@@ -40,12 +40,9 @@ def balanced_openings(
         try:
             records = read_games(path)
         except NetworkError as error:
-            if left_out is None:
-                raise
             left_out.add(path, error)
             continue
-        if left_out is not None:
-            left_out.report_notes(path, [note for record in records for note in record.notes])
+        left_out.report_notes(path, [note for record in records for note in record.notes])
         for record in records:
             why = why_unbalanced(record, limits)
             if why:
