@@ -36,7 +36,6 @@ class Rules:
     scoring: Scoring
     tax: Tax  # SEKI: no territory in seki. ALL: also two points less for each living group.
     suicide: bool  # whether suicide of several stones is legal
-    has_button: bool  # always false: `parse` refuses rules with a button
     white_handicap_bonus: HandicapBonus  # points for White for N handicap stones
     friendly_pass_ok: bool
     komi: float = field(default=7.5, compare=False)  # The usual komi. Equality and JSON ignore it.
@@ -111,7 +110,7 @@ class Rules:
         """Return KataGo's JSON on one line, keys in alphabetical order, without komi."""
         fields = {
             "friendlyPassOk": self.friendly_pass_ok,
-            "hasButton": self.has_button,
+            "hasButton": False,  # `parse` refuses rules with a button
             "ko": self.ko,
             "scoring": self.scoring,
             "suicide": self.suicide,
@@ -154,10 +153,10 @@ def _area(
     friendly: bool = True,
     komi: float = 7.5,
 ) -> Rules:
-    return Rules(ko, "AREA", tax, suicide, False, bonus, friendly, komi)
+    return Rules(ko, "AREA", tax, suicide, bonus, friendly, komi)
 
 
-_JAPANESE = Rules("SIMPLE", "TERRITORY", "SEKI", False, False, "0", False, TERRITORY_KOMI)
+_JAPANESE = Rules("SIMPLE", "TERRITORY", "SEKI", False, "0", False, TERRITORY_KOMI)
 _AGA = _area("SITUATIONAL", bonus="N-1")
 
 # The rule sets without a button and without clean-up phases.
@@ -174,7 +173,7 @@ PRESETS: dict[str, Rules] = {
     "new-zealand": _area("SITUATIONAL", suicide=True, komi=7.0),
     "stone-scoring": _area("SIMPLE", tax="ALL"),
     "ancient-area": _area("SIMPLE", tax="ALL"),
-    "ancient-territory": Rules("SIMPLE", "TERRITORY", "ALL", False, False, "0", False, TERRITORY_KOMI),
+    "ancient-territory": Rules("SIMPLE", "TERRITORY", "ALL", False, "0", False, TERRITORY_KOMI),
     "goe": _area("POSITIONAL", suicide=True),
     "ing": _area("POSITIONAL", suicide=True),
 }

@@ -127,7 +127,6 @@ def test_allowed_moves_bind_the_search_for_a_mate(make: Make) -> None:
     assert player.decide(Request(game, allow=[OTHER, MATING])).note == "mate"
     for allow, found in (([OTHER], ()), ([OTHER, MATING], (MATING,)), (None, (MATING,))):
         answer = player.find_mate(Request(game, allow=allow))
-        assert answer is not None
         assert answer.moves == found
         assert answer.is_refuted == (not found)
 
@@ -135,7 +134,6 @@ def test_allowed_moves_bind_the_search_for_a_mate(make: Make) -> None:
 def test_a_search_for_a_mate_ends_in_time_or_is_stopped(make: Make) -> None:
     player = make()
     answer = player.find_mate(Request(ShogiGame()))
-    assert answer is not None
     assert answer.is_refuted
     begin = time.monotonic()
     player.find_mate(Request(ShogiGame(LONG_MATE), limits=Limits(seconds=0.3)))

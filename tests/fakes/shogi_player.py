@@ -48,7 +48,7 @@ class FakeShogiPlayer:
         self.calls: list[str] = []
         self.requests: list[Request[ShogiGame]] = []
         self.loaded_net: str | None = "nothing yet"
-        self.mate: MateAnswer | None = MateAnswer()
+        self.mate = MateAnswer()
         self._inside = threading.Lock()
 
     def needs_loading(self, game: ShogiGame) -> bool:
@@ -112,7 +112,7 @@ class FakeShogiPlayer:
             unit="nodes",
         )
 
-    def find_mate(self, request: Request[ShogiGame]) -> MateAnswer | None:
+    def find_mate(self, request: Request[ShogiGame]) -> MateAnswer:
         with self._inside:
             changed = threading.Event()
             request.listen(changed.set)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.contract.networks import load_go
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.datasets.shards import ShardWork
 from yomi.engine.evaluators.devices import CPU
 from yomi.engine.go.datasets import played as go_played
 from yomi.engine.go.datasets.played import PlayOptions, play_go_dataset, shard_names
@@ -35,7 +36,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def play(folder: Path, network: Path, options: PlayOptions = OPTIONS) -> Dataset:
     teacher = NetworkTeacher(network, options.visits, CPU, "fp32", 1)
     try:
-        return play_go_dataset(folder, options, teacher, lambda text: None)
+        return play_go_dataset(folder, options, teacher, lambda text: None, ShardWork("dataset play"))
     finally:
         teacher.close()
 
@@ -165,7 +166,7 @@ def test_a_network_is_shown_the_areas_that_it_knows(tmp_path: Path, monkeypatch:
         return run(planes, extras)
 
     monkeypatch.setattr(evaluator, "run", noted)
-    dataset = play_go_dataset(tmp_path / "set", OPTIONS, teacher, lambda text: None)
+    dataset = play_go_dataset(tmp_path / "set", OPTIONS, teacher, lambda text: None, ShardWork("dataset play"))
     teacher.close()
     others = 0
     for split in ("test", "train"):

@@ -16,7 +16,6 @@ ANY_RULES = st.builds(
     scoring=st.sampled_from(["AREA", "TERRITORY"]),
     tax=st.sampled_from(["NONE", "SEKI", "ALL"]),
     suicide=st.booleans(),
-    has_button=st.just(False),
     white_handicap_bonus=st.sampled_from(["0", "N", "N-1"]),
     friendly_pass_ok=st.booleans(),
 )

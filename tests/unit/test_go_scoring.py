@@ -158,7 +158,7 @@ def test_tax_on_every_group() -> None:
     X X O . O
     . X O O .
     """
-    plain = Rules("SIMPLE", "AREA", "NONE", False, False, "0", False)
+    plain = Rules("SIMPLE", "AREA", "NONE", False, "0", False)
     taxed = PRESETS["stone-scoring"]
     assert final_score(game_of(drawing, plain)) == 10 - 15
     assert final_score(game_of(drawing, taxed)) == (10 - 2) - (15 - 2)

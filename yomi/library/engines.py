@@ -297,7 +297,7 @@ class Engine(Generic[P]):
         with self._turns.take(request) as player:
             shogi_player: ShogiPlayer = player  # type: ignore[assignment]  # the player of an engine for shogi
             found = shogi_player.find_mate(request)
-        return () if found is None else tuple(map(position._text, found.moves))
+        return tuple(map(position._text, found.moves))
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

@@ -54,9 +54,6 @@ BARREN_POSITIONS = 10_000  # the run ends after this many repeated positions in 
 RAW_NAMES = tuple(field.name for field in dataclasses.fields(RawOutputs))
 
 
-PLAY = ShardWork("dataset play")
-
-
 def play_dataset(folder: Path, settings: PlayGoDataSettings, work: ShardWork, log: Log) -> Dataset:
     """See Game.play_dataset."""
     from yomi.engine.go.descriptor import GAME
@@ -69,9 +66,7 @@ def play_dataset(folder: Path, settings: PlayGoDataSettings, work: ShardWork, lo
         return play_go_dataset(folder, options, teacher, log, work)
 
 
-def play_go_dataset(
-    folder: Path, options: PlayOptions, teacher: NetworkTeacher, log: Log, work: ShardWork = PLAY
-) -> Dataset:
+def play_go_dataset(folder: Path, options: PlayOptions, teacher: NetworkTeacher, log: Log, work: ShardWork) -> Dataset:
     """Make or continue a data set, and return it.
 
     Raises:

@@ -40,7 +40,6 @@ from yomi.nets.metadata import SHOGI_BOARD
 from yomi.nets.models import default_network
 from yomi.settings import OptionError
 
-VARY = ShardWork("dataset vary")
 # Levels and globals of a source shard (see `yomi.nets.data.shards`), and the random numbers
 Payload: TypeAlias = "tuple[npt.NDArray[np.uint8], npt.NDArray[np.float16], np.random.Generator]"
 
@@ -122,8 +121,8 @@ def vary_positions(
     positions: int | None,
     maker: VariedShards,
     log: Log,
-    work: ShardWork = VARY,
-    count: int | None = None,
+    work: ShardWork,
+    count: int | None,
 ) -> Dataset:
     """Make or continue a data set with at least `positions` positions, or a task's share of `count` shards.
 

@@ -168,9 +168,9 @@ class CsaClock:
     the remaining time and one increment. `clocks` excludes this increment, because engines add it themselves.
     """
 
-    def __init__(self, rules: Mapping[int, TimeRule], remaining: Mapping[int, float] | None = None) -> None:
+    def __init__(self, rules: Mapping[int, TimeRule]) -> None:
         self.rules = dict(rules)
-        self.left = {color: rules[color].total for color in (BLACK, WHITE)} | dict(remaining or {})
+        self.left = {color: rules[color].total for color in (BLACK, WHITE)}
 
     @property
     def is_limited(self) -> bool:

@@ -112,7 +112,7 @@ class ShogiPlayer(Player[ShogiGame]):
                 self._reported = self._delay.expected
                 log.warning("moves lose %.2f s on the way to the clock: reserved from now on", self._reported)
 
-    def find_mate(self, request: Request[ShogiGame]) -> MateAnswer | None:
+    def find_mate(self, request: Request[ShogiGame]) -> MateAnswer:
         """Search until a mate is found or refuted, the time is over, or the request is stopped. Return the answer."""
         seconds = request.limits.seconds
         end = math.inf if seconds is None else request.start + seconds

@@ -188,5 +188,5 @@ def format_bestmove(move: str, ponder: str | None = None) -> str:
 
 
 def format_checkmate(moves: Sequence[str] | str) -> str:
-    """Return the answer to `go mate`: a line of moves, or the word nomate, timeout or notimplemented."""
+    """Return the answer to `go mate`: a line of moves, or the word nomate or timeout."""
     return "checkmate " + (moves if isinstance(moves, str) else " ".join(moves))

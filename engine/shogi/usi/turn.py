@@ -167,8 +167,6 @@ class Turn:
 
     def _mate(self) -> list[str]:
         found = self._player.find_mate(self.request)
-        if found is None:
-            return [format_checkmate("notimplemented")]
         if found.moves:
             return [format_checkmate([format_usi(move) for move in found.moves])]
         return [format_checkmate("nomate" if found.is_refuted else "timeout")]
