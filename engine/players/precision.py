@@ -152,7 +152,7 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, begin: Cal
             verdict = _known(_file_name(evaluator))
             if verdict is None:
                 candidate = evaluator.precision
-                _announce(evaluator)
+                notices.get()(f"comparing {candidate} with fp32, once for this network{_on_board(evaluator)} ...")
                 if not recorded:
                     # Only one of the two is in memory at a time: a large network takes about 250 and 500 MB.
                     evaluator.close()
@@ -187,10 +187,6 @@ def _on_board(evaluator: FileEvaluator) -> str:
     if evaluator.spec.area == 0:
         return ""
     return f" on {size}x{size}" if size else " on boards of any size"
-
-
-def _announce(evaluator: FileEvaluator) -> None:
-    notices.get()(f"comparing {evaluator.precision} with fp32, once for this network{_on_board(evaluator)} ...")
 
 
 def _tell(evaluator: FileEvaluator, why: str) -> None:

@@ -178,8 +178,8 @@ def draw(counts: npt.NDArray[np.float64], temperature: float, rng: np.random.Gen
 def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.float64]) -> tuple[float, float, float]:
     """Return the root's mean value, utility and score, without visits that noise, goals or people caused."""
     root, names = tree.nodes[tree.counters[0].root], ("value", "utility", "score")
-    is_noisy = (tree.parameters[0].wide_root_noise > 0.0 or _has_extra_visits(tree)) and not root["proof"]
-    excess = tried["weight"] - wanted if is_noisy else np.zeros(len(tried))
+    has_extra_visits = tree.parameters[0].wide_root_noise > 0.0 or tree.counters[0].goals or _explores_people(tree)
+    excess = tried["weight"] - wanted if has_extra_visits and not root["proof"] else np.zeros(len(tried))
     if tree.counters[0].broken:  # the root's own sums may not be numbers; its edges keep the last sound means
         weights = tried["weight"] / max(MIN_WEIGHT, float(tried["weight"].sum()))
         value, utility, score = (float(weights @ np.nan_to_num(tried[name])) for name in names)
@@ -187,11 +187,6 @@ def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.floa
     weight = max(MIN_WEIGHT, float(root["weight_sum"]) - float(excess.sum()))
     value, utility, score = ((float(root[f"{name}_sum"]) - float(excess @ tried[name])) / weight for name in names)
     return value, utility, score
-
-
-def _has_extra_visits(tree: Tree) -> bool:
-    """Return whether root moves got visits from goals, or from a policy of people without weight."""
-    return bool(tree.counters[0].goals) or _explores_people(tree)
 
 
 def _explores_people(tree: Tree) -> bool:

@@ -9,7 +9,7 @@ from yomi.engine.reviews.review import MARK, ONLY, SURPRISING, Review, ReviewedM
 from yomi.engine.shogi.notation import csa_line, japanese_line
 from yomi.engine.shogi.placement import Placement, target_of
 from yomi.engine.shogi.records.japanese import csa_pv, japanese_pv
-from yomi.engine.shogi.records.record import GameRecord, RecordedMove, add_line
+from yomi.engine.shogi.records.record import GameRecord, RecordedMove
 
 PV_MOVES = 8  # moves of a line
 TEXTS = {  # English, Japanese
@@ -55,7 +55,8 @@ def _keep_score(recorded: RecordedMove, before: Placement, japanese: bool) -> No
         return
     score = recorded.score if before.side == BLACK else -recorded.score
     line = japanese_pv(recorded, before) if japanese else csa_pv(recorded, before)
-    recorded.comment = add_line(recorded.comment, TEXTS["record"][japanese].format(f"{score} {line}".rstrip()))
+    text = TEXTS["record"][japanese].format(f"{score} {line}".rstrip())
+    recorded.comment = f"{recorded.comment}\n{text}" if recorded.comment else text
 
 
 def _with_comment(comment: str, text: str) -> str:

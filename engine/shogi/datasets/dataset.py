@@ -15,9 +15,9 @@ from yomi.engine.datasets.shards import Columns, Log, ShardMaker, ShardWork, mak
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.datasets.rows import (
     NO_MOVE,
+    ROW_DTYPE,
     SHOGI_SUFFIXES,
     ShogiLimits,
-    concatenated,
     merged,
     move_fault,
     read_rows,
@@ -122,7 +122,7 @@ def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left
             left_out.add(path, error)
             continue
         game = int(parts[-1]["game"].max()) + 1 if len(parts[-1]) else game
-    rows = concatenated(parts)
+    rows = np.concatenate(parts) if parts else np.zeros(0, ROW_DTYPE)
     log(f"{len(rows)} positions of {game} games read")
     if options.merge and len(rows):
         rows = merged(rows)

@@ -251,7 +251,3 @@ def to_psv(rows: npt.NDArray[np.void], marks: npt.NDArray[np.uint8] | int = 0) -
         winner = int(row["winner"])
         target["result"] = 0 if winner == 0 else 1 if winner == placement.side else -1
     return data.tobytes()
-
-
-def concatenated(parts: Sequence[npt.NDArray[np.void]]) -> npt.NDArray[np.void]:
-    return np.concatenate(parts) if parts else np.zeros(0, ROW_DTYPE)

@@ -195,10 +195,6 @@ def one_line(text: str) -> str:
     return " ".join(line.strip() for line in lines_of(text) if line.strip())
 
 
-def add_line(text: str, line: str) -> str:
-    return f"{text}\n{line}" if text else line
-
-
 class Texts:
     """Collects comments and headers while a record is read. Joining their lines only once saves copies of the texts."""
 
