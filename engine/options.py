@@ -449,8 +449,7 @@ class Options(SearchOptions):
         more="false: only at the move number in the book.", games=SHOGI, usi=Usi("IgnoreBookPly"),
     )
     book_flipped: bool = flag(
-        True, "find positions of the book with the colors exchanged, too", PLAY, live=False, games=SHOGI,
-        usi=Usi("FlippedBook"),
+        True, "find positions of the book with the colors exchanged, too", PLAY, games=SHOGI, usi=Usi("FlippedBook")
     )
     book_counts: bool = flag(
         True, "prefer book moves that were played more often", PLAY, more="false: all moves alike.", games=SHOGI,

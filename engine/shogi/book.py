@@ -266,27 +266,10 @@ def _position_of(line: bytes) -> bytes:
 # -- using a book --------------------------------------------------------------------------------------------------
 
 
-class TurnedBook(Book):
-    """A book in which a position is also found with the board turned and the colors exchanged."""
-
-    def __init__(self, book: Book) -> None:
-        super().__init__(book.path, book._data)
-        self._book = book
-
-    def moves(self, placement: Placement) -> list[BookMove]:
-        if found := self._book.moves(placement):
-            return found
-        return [
-            replace(entry, move=turned(entry.move), ponder=entry.ponder and turned(entry.ponder))
-            for entry in self._book.moves(placement.turned())
-        ]
-
-
-def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool = True) -> Book:
+def open_book(path: str | Path, *, ignore_ply: bool = True) -> Book:
     """Open a book of any form. Raises BookError. Opening a text book may take seconds.
 
-    `both_colors` also uses the lines of one color for the other. `ignore_ply` finds the positions of YaneuraOu's books
-    at any move.
+    `ignore_ply` finds the positions of YaneuraOu's books at any move.
     """
     path = Path(path)
     with reraised(OSError, BookError, f"cannot read the book {path}: "), path.open("rb") as file:
@@ -294,21 +277,18 @@ def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool =
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if head else None
     if data is None:
         raise BookError(f"{path} is empty: expected a book of openings")
-    book: Book
     try:
         if _is_text_book(head.removeprefix(BYTE_ORDER_MARK)):
-            book = YaneuraouBook(path, data, ignore_ply=ignore_ply)
-        elif head.startswith(YBB_MAGIC):
-            book = YbbBook(path, data, ignore_ply=ignore_ply)
-        elif re.match(rb"#YANEURAOU|\s*sfen |#|//", head.removeprefix(BYTE_ORDER_MARK)):
+            return YaneuraouBook(path, data, ignore_ply=ignore_ply)
+        if head.startswith(YBB_MAGIC):
+            return YbbBook(path, data, ignore_ply=ignore_ply)
+        if re.match(rb"#YANEURAOU|\s*sfen |#|//", head.removeprefix(BYTE_ORDER_MARK)):
             raise BookError(f"{path} begins '{head.splitlines()[0].decode('utf-8', 'replace')[:60]}': expected "
                             f"'{TEXT_HEADER.decode()}' or a position")  # fmt: skip
-        else:
-            book = AperyBook(path, data)
+        return AperyBook(path, data)
     except BookError:
         data.close()
         raise
-    return TurnedBook(book) if both_colors else book
 
 
 def _is_text_book(head: bytes) -> bool:
@@ -334,7 +314,13 @@ def choose(
         return None
     if options.book_ignore_rate and rng.random() < options.book_ignore_rate:
         return None
-    found = [entry for entry in book.moves(placement) if is_legal(entry.move)]
+    found = book.moves(placement)
+    if not found and options.book_flipped:
+        found = [
+            replace(entry, move=turned(entry.move), ponder=entry.ponder and turned(entry.ponder))
+            for entry in book.moves(placement.turned())
+        ]
+    found = [entry for entry in found if is_legal(entry.move)]
     if options.narrow_book:
         counts = [entry.count for entry in found]
         least = min(NARROW_SHARE * sum(counts), max(counts, default=0))

@@ -301,10 +301,10 @@ def test_a_book_is_played(make: Make, tmp_path: Path, monkeypatch: pytest.Monkey
     # with the colors exchanged the book knows the position, at the move that it has it for alone if that is asked for
     passed = STARTPOS.replace(" b ", " w ")
     player.options.book_eval_white_limit = 50
+    player.options.book_ignore_ply = False
+    player.load(game)
     for flipped, number, expected in ((True, 1, "book move"), (False, 1, ""), (True, 2, "")):
         player.options.book_flipped = flipped
-        player.options.book_ignore_ply = False
-        player.load(game)
         assert player.decide(Request(ShogiGame(f"{passed[:-1]}{number}"))).note == expected
     assert not player.decide(Request(game_after("7g7f"))).note
 
@@ -329,7 +329,7 @@ def test_a_broken_book_is_put_away(make: Make, tmp_path: Path, caplog: pytest.Lo
     assert {record.name for record in caplog.records} <= set(SHOWN_LOGS)
     # loaded anew, it is used again
     path.write_text(path.read_text().replace("many", "10"))
-    player.options.book_flipped = False
+    player.options.book_ignore_ply = False
     player.load(game)
     assert player.decide(Request(game)).note == "book move"
     # a book that cannot be loaded leaves the one that was

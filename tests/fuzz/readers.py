@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import os
+import random
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -55,7 +56,7 @@ from yomi.engine.records import LeftOut
 from yomi.engine.registry import GAMES
 from yomi.engine.reviews.shares import done, merge, results
 from yomi.engine.servers.settings import PasswordError, SettingsError, from_file, read_settings
-from yomi.engine.shogi.book import BookError, BookMove, open_book
+from yomi.engine.shogi.book import BookError, BookMove, choose, open_book
 from yomi.engine.shogi.datasets import played
 from yomi.engine.shogi.datasets.openings import BalanceLimits, balanced_openings
 from yomi.engine.shogi.datasets.rows import ShogiLimits, merged, move_fault, read_rows, to_hcpe, to_psv
@@ -445,13 +446,10 @@ def _book_files(folder: Path) -> None:
 
 
 def _read_book(path: Path) -> None:
-    for both in (False, True):
-        book = open_book(path, both_colors=both)
-        try:
-            for placement in parse_usi_line(LINE).placements()[:4]:
-                book.moves(placement)
-        finally:
-            book.close()
+    with contextlib.closing(open_book(path)) as book:
+        for placement in parse_usi_line(LINE).placements()[:4]:
+            book.moves(placement)
+            choose(book, placement, random.Random(1), lambda move: True, Options.for_game("shogi"))
 
 
 # -- settings ------------------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_the_move_number_of_yaneuraous_binary_form(tmp_path: Path) -> None:
     write_ybb(tmp_path / "book.ybb", [(START, [BookMove(parse_usi("7g7f"), 0, 30)])])
     for ignore, number, count in ((True, 9, 1), (False, 9, 0), (False, 1, 1)):
         placement = replace(START, number=number)
-        (found,) = moves_of(tmp_path / "book.ybb", placement, ignore_ply=ignore, both_colors=True)
+        (found,) = moves_of(tmp_path / "book.ybb", placement, ignore_ply=ignore)
         assert len(found) == count
 
 
@@ -163,9 +163,15 @@ def test_binary_books_must_be_sorted(tmp_path: Path) -> None:
 
 def test_a_book_for_both_colors(tmp_path: Path) -> None:
     passed = parse_sfen(STARTPOS.replace(" b ", " w "))
-    turned, plain = moves_of(text_book(tmp_path), passed, START, both_colors=True)
-    assert turned[0] == BookMove(parse_usi("3c3d"), 60, 37, 32, parse_usi("7g7f"))
-    assert plain[0].move == parse_usi("7g7f")
+    best = unlimited(book_eval_diff=0)
+    with contextlib.closing(open_book(text_book(tmp_path))) as book:
+        found = choose(book, passed, random.Random(1), lambda move: True, best)
+        assert found == BookMove(parse_usi("3c3d"), 60, 37, 32, parse_usi("7g7f"))
+        plain = choose(book, START, random.Random(1), lambda move: True, best)
+        assert plain is not None
+        assert plain.move == parse_usi("7g7f")
+        best.book_flipped = False
+        assert choose(book, passed, random.Random(1), lambda move: True, best) is None
 
 
 def unlimited(**settings: Any) -> Options:

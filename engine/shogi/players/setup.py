@@ -110,7 +110,7 @@ def make_book(options: Options) -> Book | None:
         return None
     if not Path(options.book_file).is_file():
         raise BookError(f"{options.book_file}: no such file; expected a book (YaneuraOu's .db or Apery's .bin)")
-    return open_book(options.book_file, both_colors=options.book_flipped, ignore_ply=options.book_ignore_ply)
+    return open_book(options.book_file, ignore_ply=options.book_ignore_ply)
 
 
 def network_defaults(options: Options, net: str | None = None) -> dict[str, Value]:
