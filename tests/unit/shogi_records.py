@@ -7,7 +7,8 @@ import cshogi
 
 from tests.unit.shogi_boards import random_moves, walk
 from yomi.engine.shogi.notation import parse_usi
-from yomi.engine.shogi.placement import parse_sfen
+from yomi.engine.shogi.placement import Placement, parse_sfen
+from yomi.engine.shogi.records.packed import read_hcpe
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove
 
 MIDDLE = "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w GR5pnsg 1"
@@ -45,6 +46,15 @@ def random_record(seed: int, *, notes: bool = True, sfen: str | None = None) -> 
     record.ending = rng.choice(["TORYO", "SENNICHITE", "KACHI", "TIME_UP", "CHUDAN", "+ILLEGAL_ACTION", "TSUMI"])
     record.ending_seconds = 3.0
     return record
+
+
+def hcpe_rows(data: bytes) -> list[tuple[Placement, RecordedMove]]:
+    """Return the positions of an hcpe file, each with its move."""
+    return [
+        (placement, recorded)
+        for record in read_hcpe(data)
+        for placement, recorded in zip(record.placements(), record.moves, strict=False)
+    ]
 
 
 def without_pv(record: GameRecord) -> GameRecord:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.unit.command_lines import error_of, play_at
+from tests.unit.shogi_records import hcpe_rows
 from yomi.engine.cli.main import main
 from yomi.engine.game import Game, Say
 from yomi.engine.options import Options
@@ -18,7 +19,6 @@ from yomi.engine.selfplay import Files
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.records.files import load_records
-from yomi.engine.shogi.records.packed import read_hcpe
 from yomi.engine.shogi.terminal import ShogiTerminalGame
 from yomi.engine.terminal import Terminal
 
@@ -194,7 +194,7 @@ def test_selfplay(tmp_path: Path, fake: list[FakeShogiPlayer], capsys: pytest.Ca
     assert [each.score for each in csa.moves] == [each.score for each in kif.moves]
     assert csa.black == "fake"
     assert csa.game().outcome() is not None or len(csa.moves) == 30
-    positions = read_hcpe((folder / "games.hcpe").read_bytes())
+    positions = hcpe_rows((folder / "games.hcpe").read_bytes())
     assert len(positions) == 2 * len(csa.moves)
     assert main([*words, "--visits", "5"]) == 0
     assert fake[1].options.visits == 5
@@ -226,7 +226,7 @@ def test_selfplay_appends_behind_whole_records(tmp_path: Path, fake: list[FakeSh
     path.write_bytes(whole + whole[:17])
     assert main(words) == 0
     assert path.read_bytes() == 2 * whole
-    assert len(read_hcpe(path.read_bytes())) == 24
+    assert len(hcpe_rows(path.read_bytes())) == 24
 
 
 def test_records_of_selfplay_appear_when_they_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.fakes.units import FakeUnitPool
+from tests.unit.shogi_records import hcpe_rows
 from yomi.engine.cli.main import main
 from yomi.engine.clients.client import EngineError, EngineMove, Evaluation
 from yomi.engine.clients.spec import EngineSpec
@@ -27,7 +28,7 @@ from yomi.engine.shogi.datasets.played import (
 )
 from yomi.engine.shogi.datasets.rows import ShogiLimits, read_rows, records_of
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack_game, read_hcpe, unpack
+from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack_game, unpack
 from yomi.engine.shogi.records.record import GameRecord, parse_usi_line
 from yomi.nets.data.shards import open_dataset
 from yomi.nets.errors import NetworkError
@@ -77,14 +78,13 @@ def play(
 def test_rows_are_what_the_engine_saw_and_said() -> None:
     engine = FakeEngine()
     played = play(engine)
-    positions = read_hcpe(pack_game(played.rows, played.winner))
+    positions = hcpe_rows(pack_game(played.rows, played.winner))
     assert len(positions) == len(engine.shown) < played.plies
-    for position, shown in zip(positions, engine.shown, strict=True):
+    for (placement, recorded), shown in zip(positions, engine.shown, strict=True):
         game = parse_usi_line(shown).game()
         assert len(game.moves) <= SENT_PLIES
-        assert position.placement == dataclasses.replace(game.placement, number=1)
-        assert position.score == 10 * game.ply - 5
-        assert position.winner == played.winner
+        assert placement == dataclasses.replace(game.placement, number=placement.number)
+        assert recorded.score == 10 * game.ply - 5
     assert played.ending == MAX_MOVES
     assert played.winner == 0
     assert played.plies == 60

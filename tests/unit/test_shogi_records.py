@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.looping import looped
 from tests.shared_data import shared_path
 from tests.unit.shogi_boards import random_moves
-from tests.unit.shogi_records import BOD, FLOODGATE, JKF, KI2_TEXT, KIF_TEXT, MIDDLE, random_record
+from tests.unit.shogi_records import BOD, FLOODGATE, JKF, KI2_TEXT, KIF_TEXT, MIDDLE, hcpe_rows, random_record
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.records import Note
 from yomi.engine.shogi.game import ShogiGame
@@ -51,7 +51,7 @@ def test_hcpe_is_that_of_cshogi() -> None:
         record.ending = "TORYO"
     data = to_bytes(records, ".hcpe")
     rows = np.frombuffer(data, cshogi.HuffmanCodedPosAndEval)
-    positions = packed.read_hcpe(data)
+    positions = hcpe_rows(data)
     assert len(rows) == len(positions) > 100
     board = cshogi.Board()
     expected = [
@@ -60,15 +60,15 @@ def test_hcpe_is_that_of_cshogi() -> None:
         for each, placement in zip(record.moves, record.placements(), strict=False)
         if each.score is not None
     ]
-    for row, position, (placement, move, winner) in zip(rows, positions, expected, strict=True):
+    for row, (found, recorded), (placement, move, winner) in zip(rows, positions, expected, strict=True):
         board.set_hcp(np.ascontiguousarray(row["hcp"]))
         assert board.sfen().split()[:3] == format_sfen(placement).split()[:3]
         hcp = np.zeros(32, np.uint8)
         cshogi.Board(sfen=format_sfen(placement)).to_hcp(hcp)
         assert hcp.tobytes() == row["hcp"].tobytes()
         assert (int(row["eval"]), int(row["bestMove16"]), int(row["gameResult"])) == (move.score, move.move, winner)
-        assert (position.score, position.move, position.winner) == (move.score, move.move, winner)
-        assert position.placement.board == placement.board
+        assert (recorded.score, recorded.move) == (move.score, move.move)
+        assert found.board == placement.board
 
 
 def test_hcpe_leaves_out_games_without_result_and_moves_without_evaluation() -> None:
@@ -79,7 +79,7 @@ def test_hcpe_leaves_out_games_without_result_and_moves_without_evaluation() -> 
     record.ending = "TORYO"
     assert to_bytes([record], ".hcpe") == b""
     record.moves[3].score = 100_000
-    assert packed.read_hcpe(to_bytes([record], ".hcpe"))[0].score == 32767
+    assert packed.read_hcpe(to_bytes([record], ".hcpe"))[0].moves[0].score == 32767
 
 
 def test_broken_hcpe() -> None:

@@ -24,8 +24,8 @@ from yomi.engine.shogi.records.packed import (
     from_psv_move,
     pack,
     pack_psv,
+    read_hcpe,
     read_hcpe3,
-    read_hcpe_games,
     to_psv_move,
     unpack_bits,
 )
@@ -79,7 +79,7 @@ def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = lambda text
 
 def read_games(path: Path, say: Say = lambda text: None) -> list[GameRecord]:
     """Return the games of a file, and report its notes. Raises NetworkError if it is broken."""
-    read = {".hcpe": read_hcpe_games, ".hcpe3": read_hcpe3}.get(path.suffix.lower())
+    read = {".hcpe": read_hcpe, ".hcpe3": read_hcpe3}.get(path.suffix.lower())
     with reraised((OSError, RecordError), NetworkError, f"{path}: "):
         data = read_record_bytes(path, MAX_RECORD_BYTES if read is None else None)
         records = read_records(data) if read is None else read(data)

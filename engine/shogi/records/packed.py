@@ -4,7 +4,7 @@ Whole files of positions are read by yomi.engine.shogi.datasets.rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -44,14 +44,6 @@ CODES = {PAWN: "10", LANCE: "1100", KNIGHT: "1110", SILVER: "1101", GOLD: "11110
 
 # Bits of each kind of piece in hand, one fewer than on the board. The color follows.
 HAND_CODES = {PAWN: "00", LANCE: "1000", KNIGHT: "1100", SILVER: "1010", GOLD: "1110", BISHOP: "111110", ROOK: "111111"}
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingPosition:
-    placement: Placement
-    score: int  # centipawns for the side to move
-    move: int
-    winner: int  # BLACK, WHITE or DRAW
 
 
 def pack(placement: Placement) -> bytes:
@@ -132,38 +124,30 @@ def write_hcpe(records: Iterable[GameRecord]) -> bytes:
     return b"".join(parts)
 
 
-def read_hcpe(data: bytes) -> list[TrainingPosition]:
-    """Read an hcpe file. Raises RecordError for incomplete records, or impossible positions, moves or results."""
+def read_hcpe(data: bytes) -> list[GameRecord]:
+    """Return the games of an hcpe file. Consecutive rows belong to one game if each move leads to the next position.
+
+    hcpe contains no endings except the winner: wins count as resignations. Raises RecordError for incomplete records,
+    or impossible positions, moves or results.
+    """
     if len(data) % HCPE_DTYPE.itemsize:
         raise RecordError(f"{len(data)} bytes: expected whole records of {HCPE_DTYPE.itemsize} bytes (hcpe)")
-    found = []
-    winners = {code: winner for winner, code in RESULTS.items()}
+    games: list[GameRecord] = []
+    following: Placement | None = None
     for number, row in enumerate(np.frombuffer(data, HCPE_DTYPE), 1):
         score, move, result = (int(row[name]) for name in ("score", "move", "result"))
         with reraised(RecordError, RecordError, f"record {number}: "):
             placement = unpack(row["hcp"].tobytes())
-        if result not in winners:
+        if result not in RESULTS.values():
             raise RecordError(f"record {number} has the result {result}: expected 0, 1 or 2")
         if why := placement.why_not(move):
             raise RecordError(f"record {number}, its move: {why}")
-        found.append(TrainingPosition(placement, score, move, winners[result]))
-    return found
-
-
-def read_hcpe_games(data: bytes) -> list[GameRecord]:
-    """Return the games of an hcpe file. Consecutive rows belong to one game if each move leads to the next position.
-
-    hcpe contains no endings except the winner: wins count as resignations. Raises RecordError as `read_hcpe` does.
-    """
-    games: list[GameRecord] = []
-    following: Placement | None = None
-    for position in read_hcpe(data):
-        if position.placement != following:
-            games.append(GameRecord(position.placement))
-        games[-1].moves.append(RecordedMove(position.move, score=position.score))
-        games[-1].ending = "HIKIWAKE" if position.winner == DRAW else "TORYO"
+        if placement != following:
+            games.append(GameRecord(placement))
+        games[-1].moves.append(RecordedMove(move, score=score))
+        games[-1].ending = "HIKIWAKE" if result == RESULTS[DRAW] else "TORYO"
         # hcpe has no move numbers: all positions have number 1.
-        following = replace(position.placement.after(position.move), number=1)
+        following = replace(placement.after(move), number=1)
     return games
 
 
