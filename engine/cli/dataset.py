@@ -235,7 +235,8 @@ def import_dataset(args: argparse.Namespace) -> None:
 
 
 def convert_file(args: argparse.Namespace) -> None:
-    from yomi.engine.shogi.datasets.rows import ShogiLimits, marks_of, read_rows, to_hcpe, to_psv
+    from yomi.engine.shogi.datasets.rows import marks_of, read_rows, to_hcpe, to_psv
+    from yomi.engine.shogi.settings import ShogiDataOptions
 
     writers = {".hcpe": to_hcpe, ".psv": to_psv}
     if args.target.suffix not in (*writers, ".hcpe3"):
@@ -246,7 +247,7 @@ def convert_file(args: argparse.Namespace) -> None:
     if args.target.suffix == ".hcpe3":
         _convert_games(args.source, args.target)
         return
-    rows = read_rows(args.source, ShogiLimits(min_moves=0), 0, say)
+    rows = read_rows(args.source, ShogiDataOptions(min_moves=0), 0, say)
     if not len(rows):
         raise CliError(f"{args.source}: no positions found, expected games with a result and all 40 pieces")
     write_atomically(args.target, writers[args.target.suffix](rows, marks_of(args.source, rows)))

@@ -68,7 +68,9 @@ class LearnShogiSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MakeShogiSettings(MakeSettings):
+class ShogiDataOptions(MakeSettings):
+    """Settings that determine a data set made from records. The manifest stores them."""
+
     # a table: the formatter would give each argument a line
     # fmt: off
     rating: float = number(0.0, 0, None, "leave out games with a player rated lower or not at all; 0: none", word="R")
@@ -76,8 +78,13 @@ class MakeShogiSettings(MakeSettings):
         0.0, 0, None, "leave out positions with greater evaluations in centipawns; 0: none", word="CP"
     )
     score_scale: float = _scale("set the winrate sigmoid's centipawns; fit: by the results", may_fit=True)
-    keep_duplicates: bool = flag(False, "do not merge repeated positions")
+    merge: bool = True  # duplicates of a position
     # fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
+class MakeShogiSettings(ShogiDataOptions):
+    keep_duplicates: bool = flag(False, "do not merge repeated positions")
 
 
 @dataclass(frozen=True)

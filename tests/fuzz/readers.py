@@ -59,11 +59,12 @@ from yomi.engine.servers.settings import PasswordError, SettingsError, from_file
 from yomi.engine.shogi.book import BookError, BookMove, choose, open_book
 from yomi.engine.shogi.datasets import played
 from yomi.engine.shogi.datasets.openings import BalanceLimits, balanced_openings
-from yomi.engine.shogi.datasets.rows import ShogiLimits, merged, move_fault, read_rows, to_hcpe, to_psv
+from yomi.engine.shogi.datasets.rows import merged, move_fault, read_rows, to_hcpe, to_psv
 from yomi.engine.shogi.networks import FORMATS as SHOGI_FORMATS
 from yomi.engine.shogi.players.setup import network_defaults
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordError, parse_usi_line
+from yomi.engine.shogi.settings import ShogiDataOptions
 from yomi.nets.arrays import read_npz
 from yomi.nets.data.katago_rows import from_katago, to_katago
 from yomi.nets.data.shards import Manifest, begin_dataset, check_shard, open_dataset, shard_name, widths, write_shard
@@ -341,13 +342,13 @@ def _record() -> GameRecord:
 def _packed_files(folder: Path) -> None:
     hcpe = to_bytes([_record()], ".hcpe")
     (folder / "games.hcpe").write_bytes(hcpe)
-    rows = read_rows(folder / "games.hcpe", ShogiLimits(), 0)
+    rows = read_rows(folder / "games.hcpe", ShogiDataOptions(min_moves=0), 0)
     (folder / "games.psv").write_bytes(to_psv(rows))
     (folder / "games.hcpe3").write_bytes(to_bytes([_record()], ".hcpe3"))
 
 
 def _read_packed(path: Path) -> None:
-    rows = read_rows(path, ShogiLimits(min_moves=1), 0)
+    rows = read_rows(path, ShogiDataOptions(min_moves=1), 0)
     move_fault(rows[0]) if len(rows) else None
     merged(rows)
     to_hcpe(rows)

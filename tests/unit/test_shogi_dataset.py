@@ -1,5 +1,6 @@
 """Data sets of shogi: hcpe and psv in and out, filters, merged duplicates, and the rows of a set."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,8 @@ import numpy as np
 import pytest
 
 from yomi.engine.cli.main import main
-from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, fitted_scale, make_shogi_dataset
+from yomi.engine.shogi.datasets.dataset import fitted_scale, make_shogi_dataset
 from yomi.engine.shogi.datasets.rows import (
-    ShogiLimits,
     merged,
     placement_of,
     read_rows,
@@ -32,12 +32,15 @@ from yomi.engine.shogi.records.packed import (
     write_hcpe,
 )
 from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
+from yomi.engine.shogi.settings import ShogiDataOptions
 from yomi.native.datasets.packed import HCP, PSV, unpack_board
 from yomi.native.shogi.planes import SCRATCH_DTYPE, policy_index, write_planes
 from yomi.nets.data.batches import BatchSource, unpack
 from yomi.nets.data.shards import check_shard
 from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import SHOGI_BOARD, feature_set
+
+OPTIONS = ShogiDataOptions(features="dlshogi-62-57", min_moves=50)
 
 
 def random_record(seed: int, plies: int, ending: str = "TORYO") -> GameRecord:
@@ -114,7 +117,7 @@ def test_files_are_converted_without_loss(tmp_path: Path) -> None:
     records = [random_record(seed, 80, ending) for seed, ending in enumerate(("TORYO", "SENNICHITE", "KACHI"))]
     hcpe, psv = tmp_path / "a.hcpe", tmp_path / "a.psv"
     hcpe.write_bytes(write_hcpe(records))
-    limits = ShogiLimits(min_moves=0)
+    limits = ShogiDataOptions(min_moves=0)
     rows = read_rows(hcpe, limits, 0)
     assert len(rows) == 240
     psv.write_bytes(to_psv(rows))
@@ -133,7 +136,7 @@ def test_marks_of_games_are_kept(tmp_path: Path) -> None:
     (tmp_path / "a.csa").write_text(format_csa_records(records))
     for source, target in (("a.csa", "b.hcpe"), ("b.hcpe", "c.psv"), ("c.psv", "d.hcpe"), ("a.csa", "e.psv")):
         assert main(["dataset", "convert", str(tmp_path / source), str(tmp_path / target)]) == 0
-        rows = read_rows(tmp_path / target, ShogiLimits(min_moves=0), 0)
+        rows = read_rows(tmp_path / target, ShogiDataOptions(min_moves=0), 0)
         assert np.unique(rows["game"], return_counts=True)[1].tolist() == [40, 50, 60]
     assert (tmp_path / "d.hcpe").read_bytes() == (tmp_path / "b.hcpe").read_bytes()
     assert (tmp_path / "e.psv").read_bytes() == (tmp_path / "c.psv").read_bytes()
@@ -165,10 +168,10 @@ def test_handicap_games_are_no_training_positions(
 def test_suffixes_in_capitals(tmp_path: Path) -> None:
     source = tmp_path / "a.hcpe"
     source.write_bytes(write_hcpe([random_record(1, 60)]))
-    rows = read_rows(source, ShogiLimits(), 0)
+    rows = read_rows(source, OPTIONS, 0)
     for name, data in (("TEACHER.HCPE", source.read_bytes()), ("TEACHER.PSV", to_psv(rows))):
         (tmp_path / name).write_bytes(data)
-        assert to_hcpe(read_rows(tmp_path / name, ShogiLimits(), 0)) == source.read_bytes()
+        assert to_hcpe(read_rows(tmp_path / name, OPTIONS, 0)) == source.read_bytes()
 
 
 def with_moves(source: Path, target: Path, moves: dict[int, int]) -> Path:
@@ -196,12 +199,12 @@ def with_moves(source: Path, target: Path, moves: dict[int, int]) -> Path:
 def test_numbers_that_are_no_moves_are_refused(suffix: str, move: int, tmp_path: Path) -> None:
     source, changed = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
     (tmp_path / "a.hcpe").write_bytes(write_hcpe([random_record(1, 60)]))
-    (tmp_path / "a.psv").write_bytes(to_psv(read_rows(tmp_path / "a.hcpe", ShogiLimits(), 0)))
+    (tmp_path / "a.psv").write_bytes(to_psv(read_rows(tmp_path / "a.hcpe", OPTIONS, 0)))
     with_moves(source, changed, {7: move, 9: move})
     with pytest.raises(NetworkError, match=rf"b\{suffix}, record 8: move {move} found, expected squares of the board"):
-        read_rows(changed, ShogiLimits(), 0)
+        read_rows(changed, OPTIONS, 0)
     with_moves(source, changed, {7: 0})
-    assert np.flatnonzero(read_rows(changed, ShogiLimits(), 0)["move"] == 0).tolist() == [7]
+    assert np.flatnonzero(read_rows(changed, OPTIONS, 0)["move"] == 0).tolist() == [7]
 
 
 def test_moves_that_cannot_be_played_are_refused(tmp_path: Path) -> None:
@@ -209,24 +212,24 @@ def test_moves_that_cannot_be_played_are_refused(tmp_path: Path) -> None:
     source.write_bytes(write_hcpe([random_record(1, 60)]))
     with_moves(source, changed, {0: board_move(0, 80)})
     with pytest.raises(NetworkError, match=r"^move 1a9i in lnsg.* b - 1: Black has no piece on 1a; expected one that"):
-        make_shogi_dataset([changed], tmp_path / "set", ShogiDataOptions(), quiet)
+        make_shogi_dataset([changed], tmp_path / "set", OPTIONS, quiet)
 
 
 def test_a_set_goes_on_only_with_the_same_records(tmp_path: Path) -> None:
     source = tmp_path / "a.hcpe"
     source.write_bytes(write_hcpe([random_record(seed, 60) for seed in range(3)]))
-    make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(), quiet)
-    make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(), quiet)
+    make_shogi_dataset([source], tmp_path / "set", OPTIONS, quiet)
+    make_shogi_dataset([source], tmp_path / "set", OPTIONS, quiet)
     source.write_bytes(write_hcpe([random_record(seed, 60) for seed in range(1, 4)]))
     with pytest.raises(NetworkError, match=r"sources.0 a\.hcpe [0-9a-f]{16} found, expected a\.hcpe "):
-        make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(), quiet)
+        make_shogi_dataset([source], tmp_path / "set", OPTIONS, quiet)
 
 
 def test_positions_without_a_move_have_no_policy(tmp_path: Path) -> None:
     source = tmp_path / "a.hcpe"
     source.write_bytes(write_hcpe([random_record(1, 60)]))
     with_moves(source, source, {0: 0, 30: 0})
-    (shard,) = make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(test_share=0.0), quiet).shards
+    (shard,) = make_shogi_dataset([source], tmp_path / "set", replace(OPTIONS, test_share=0.0), quiet).shards
     weights = shard.open()["policy_weights"]
     assert (weights == 0.0).sum() == 2
     assert (weights == 1.0).sum() == len(weights) - 2
@@ -240,7 +243,7 @@ def test_a_mate_by_a_dropped_pawn_is_kept_as_it_was_played(tmp_path: Path) -> No
     packed = np.frombuffer(pack(placement), np.uint8)
     np.array([(packed, 100, parse_usi("P*1b"), 1, 0)], HCPE_DTYPE).tofile(source)
     assert len(read_hcpe(source.read_bytes())) == 1
-    (shard,) = make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(test_share=0.0), quiet).shards
+    (shard,) = make_shogi_dataset([source], tmp_path / "set", replace(OPTIONS, test_share=0.0), quiet).shards
     assert shard.open()["policy_weights"].tolist() == [[1.0]]
 
 
@@ -249,36 +252,36 @@ def test_records_are_limited(tmp_path: Path) -> None:
     records = [random_record(1, 60), random_record(2, 30), random_record(3, 70, "CHUDAN")]
     records[0].comment = "black_rate:somebody:3100.5\nwhite_rate:nobody:2900.0"
     path.write_text(format_csa_record(records[0]))
-    assert len(read_rows(path, ShogiLimits(), 0)) == 60
-    assert len(read_rows(path, ShogiLimits(rating=2900.0), 0)) == 60
-    assert len(read_rows(path, ShogiLimits(rating=2900.5), 0)) == 0
-    near = read_rows(path, ShogiLimits(evaluation=300.0), 0)
+    assert len(read_rows(path, OPTIONS, 0)) == 60
+    assert len(read_rows(path, ShogiDataOptions(rating=2900.0), 0)) == 60
+    assert len(read_rows(path, ShogiDataOptions(rating=2900.5), 0)) == 0
+    near = read_rows(path, ShogiDataOptions(evaluation=300.0), 0)
     assert 0 < len(near) < 60
     assert (np.abs(near["score"]) <= 300.0).all()
     for record in records[1:]:
         path.write_text(format_csa_record(record))
-        assert len(read_rows(path, ShogiLimits(), 0)) == 0
+        assert len(read_rows(path, OPTIONS, 0)) == 0
 
 
 def test_handicap_games_are_left_out(tmp_path: Path) -> None:
     lance = parse_sfen("lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1")
     path = tmp_path / "a.csa"
     path.write_text(format_csa_records([GameRecord(lance, ending="TORYO"), random_record(1, 60)]))
-    rows = read_rows(path, ShogiLimits(min_moves=0), 0)
+    rows = read_rows(path, ShogiDataOptions(min_moves=0), 0)
     assert len(rows) == 60
     game = ShogiGame(format_sfen(lance))
     for _ in range(60):
         game.play(game.legal_moves()[0])
     handicap = record_of(game, ending="TORYO")
     path.write_text(format_csa_records([random_record(1, 60), handicap, random_record(2, 70)]))
-    rows = read_rows(path, ShogiLimits(), 0)
+    rows = read_rows(path, OPTIONS, 0)
     assert np.unique(rows["game"], return_counts=True)[1].tolist() == [60, 70]
 
 
 def test_duplicates_are_merged(tmp_path: Path) -> None:
     path = tmp_path / "a.hcpe"
     path.write_bytes(write_hcpe([random_record(1, 60)]))
-    rows = read_rows(path, ShogiLimits(), 0)
+    rows = read_rows(path, OPTIONS, 0)
     extra = rows[[5, 5, 9]].copy()
     extra["winner"][:2] = 3 - rows["winner"][5]
     extra["score"] = 100.0
@@ -297,7 +300,7 @@ def test_duplicates_are_merged(tmp_path: Path) -> None:
 def test_the_scale_of_evaluations_is_found(tmp_path: Path) -> None:
     source = tmp_path / "a.hcpe"
     source.write_bytes(write_hcpe([random_record(seed, 80) for seed in range(3)]))
-    rows = np.tile(read_rows(source, ShogiLimits(), 0), 200)
+    rows = np.tile(read_rows(source, OPTIONS, 0), 200)
     rng = np.random.default_rng(1)
     rows["score"] = np.clip(rng.normal(0.0, 1500.0, len(rows)), -30_000, 30_000)
     side = 1 + (rows["packed"][:, 0] & 1).astype(np.int8)
@@ -314,9 +317,9 @@ def test_evaluations_are_scaled(scale: float, tmp_path: Path) -> None:
     source = tmp_path / "a.hcpe"
     source.write_bytes(write_hcpe([random_record(seed, 80) for seed in range(3)]))
     lines: list[str] = []
-    options = ShogiDataOptions(test_share=0.0, score_scale=scale)
+    options = replace(OPTIONS, test_share=0.0, score_scale=scale)
     dataset = make_shogi_dataset([source], tmp_path / "set", options, lines.append)
-    rows = merged(read_rows(source, ShogiLimits(), 0))
+    rows = merged(read_rows(source, OPTIONS, 0))
     wanted = np.tanh(np.sort(rows["score"]) / (2.0 * (scale or fitted_scale(rows))))
     found = np.sort(np.concatenate([shard.open()["search_value"] for shard in dataset.shards]))
     np.testing.assert_allclose(found, wanted, atol=1e-3)
@@ -330,7 +333,7 @@ def test_rows_are_the_positions(features: str, tmp_path: Path) -> None:
     options = ShogiDataOptions(features=features, test_share=0.5, shard_rows=100)
     dataset = make_shogi_dataset([source], tmp_path / "set", options, quiet)
     expected = {}
-    for row in merged(read_rows(source, ShogiLimits(), 0)):
+    for row in merged(read_rows(source, OPTIONS, 0)):
         placement = placement_of(row)
         game = ShogiGame(format_sfen(placement))
         game.position["form"] = int(features.startswith("alphazero"))
@@ -360,7 +363,7 @@ def test_boards_are_seen_by_the_side_to_move(tmp_path: Path) -> None:
     options = ShogiDataOptions(features=SHOGI_BOARD, test_share=0.0)
     dataset = make_shogi_dataset([source], tmp_path / "set", options, quiet)
     expected = {}
-    for row in merged(read_rows(source, ShogiLimits(), 0)):
+    for row in merged(read_rows(source, OPTIONS, 0)):
         placement = placement_of(row)
         game = ShogiGame(format_sfen(placement))
         seen = placement if placement.side == 1 else placement.turned()
@@ -385,7 +388,7 @@ def test_broken_files_do_not_stop_the_others(tmp_path: Path, capsys: pytest.Capt
     for name, content in (("b.csa", b""), ("c.hcpe", b"123"), ("d.kif", b"\xff\xff\xff")):
         (folder / name).write_bytes(content)
     lines: list[str] = []
-    options = ShogiDataOptions(test_share=0.0)
+    options = replace(OPTIONS, test_share=0.0)
     (shard,) = make_shogi_dataset([folder], tmp_path / "set", options, lines.append).shards
     assert shard.rows == 60
     named = [line for line in lines if line.endswith("left out")]

@@ -26,10 +26,11 @@ from yomi.engine.shogi.datasets.played import (
     play_positions,
     play_shogi_positions,
 )
-from yomi.engine.shogi.datasets.rows import ShogiLimits, read_rows, records_of
+from yomi.engine.shogi.datasets.rows import read_rows, records_of
 from yomi.engine.shogi.notation import format_usi
 from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack_game, unpack
 from yomi.engine.shogi.records.record import GameRecord, parse_usi_line
+from yomi.engine.shogi.settings import ShogiDataOptions
 from yomi.nets.data.shards import open_dataset
 from yomi.nets.errors import NetworkError
 
@@ -203,7 +204,7 @@ def test_positions_come_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 def test_games_are_known_when_positions_are_held_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     make(monkeypatch, tmp_path, 500, shard_rows=10_000)
     (path,) = tmp_path.glob("*.hcpe")
-    rows = read_rows(path, ShogiLimits(min_moves=0), 7)
+    rows = read_rows(path, ShogiDataOptions(min_moves=0), 7)
     lengths = [len(play(FakeEngine(), number).rows) for number in range(3)]
     # But for the positions that games share.
     assert np.bincount(rows["game"])[7:10].tolist() == pytest.approx(lengths, abs=3)

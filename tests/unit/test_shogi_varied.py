@@ -14,11 +14,12 @@ from yomi.engine.clock import Clocks
 from yomi.engine.clusters import jobs
 from yomi.engine.datasets import shards as units
 from yomi.engine.shogi.datasets import varied
-from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
+from yomi.engine.shogi.datasets.dataset import make_shogi_dataset
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.placement import parse_sfen
 from yomi.engine.shogi.records.csa import format_csa_records
 from yomi.engine.shogi.records.record import record_of
+from yomi.engine.shogi.settings import ShogiDataOptions
 from yomi.nets.data.shards import Dataset, check_shard, open_dataset
 from yomi.nets.metadata import SHOGI_BOARD
 
@@ -181,7 +182,7 @@ def test_an_engine_that_values_nothing_ends_it(
 
 
 def test_only_boards_are_varied(tmp_path: Path, source: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ShogiDataOptions(test_share=0.3, shard_rows=50)
+    options = ShogiDataOptions(features="dlshogi-62-57", test_share=0.3, shard_rows=50)
     planes = make_shogi_dataset([tmp_path / "a.csa"], tmp_path / "planes", options, lambda text: None)
     assert vary(planes, "--positions", "20", "--out", str(tmp_path / "out")) == 2
     assert "features dlshogi-62-57 found, expected shogi-board" in capsys.readouterr().err

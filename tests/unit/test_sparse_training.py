@@ -13,11 +13,12 @@ from tests.unit.test_training import one_thread  # noqa: E402, F401
 from yomi.engine.datasets.evaluate_network import evaluate_network  # noqa: E402
 from yomi.engine.evaluators.network import open_network  # noqa: E402
 from yomi.engine.registry import find_encoder  # noqa: E402
-from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset  # noqa: E402
+from yomi.engine.shogi.datasets.dataset import make_shogi_dataset  # noqa: E402
 from yomi.engine.shogi.game import ShogiGame  # noqa: E402
 from yomi.engine.shogi.networks import FORMATS  # noqa: E402
 from yomi.engine.shogi.records.csa import format_csa_records  # noqa: E402
 from yomi.engine.shogi.records.record import GameRecord, record_of  # noqa: E402
+from yomi.engine.shogi.settings import ShogiDataOptions  # noqa: E402
 from yomi.native.shogi.planes import policy_index  # noqa: E402
 from yomi.native.sparse import network as played  # noqa: E402
 from yomi.native.sparse.shogi import INPUTS, MAX_ACTIVE, MOVE_ROWS, TABLES  # noqa: E402

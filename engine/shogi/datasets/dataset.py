@@ -17,13 +17,12 @@ from yomi.engine.shogi.datasets.rows import (
     NO_MOVE,
     ROW_DTYPE,
     SHOGI_SUFFIXES,
-    ShogiLimits,
     merged,
     move_fault,
     read_rows,
 )
 from yomi.engine.shogi.selfplay import encoding_of
-from yomi.engine.shogi.settings import MAX_SCALE, MIN_SCALE, SCORE_SCALE, MakeShogiSettings
+from yomi.engine.shogi.settings import MAX_SCALE, MIN_SCALE, MakeShogiSettings, ShogiDataOptions
 from yomi.native.datasets.packed import set_positions
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, widths
@@ -32,19 +31,6 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import FeatureSet
 
 CHUNK = 256
-
-
-@dataclass(frozen=True)
-class ShogiDataOptions(ShogiLimits):
-    """Settings that determine a data set. Its manifest stores them."""
-
-    features: str = "dlshogi-62-57"
-    merge: bool = True  # merge duplicates of a position
-    test_share: float = 0.03
-    limit: int = 0
-    shard_rows: int = 65536
-    seed: int = 1
-    score_scale: float = SCORE_SCALE  # centipawns of the sigmoid from evaluations to winrates; 0: fitted to the results
 
 
 def make_dataset(

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from yomi.engine.shogi.records.packed import (
     unpack_bits,
 )
 from yomi.engine.shogi.records.record import GameRecord, RecordError
+from yomi.engine.shogi.settings import ShogiDataOptions
 from yomi.errors import reraised
 from yomi.native.datasets.packed import HCP, PSV
 from yomi.nets.errors import NetworkError
@@ -53,14 +53,7 @@ GAME_BLOCK = 1024  # consecutive rows that count as one game if games are unknow
 _RATE = re.compile(r"(black|white)_rate:.*:([\d.]+)\s*$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class ShogiLimits:
-    rating: float = 0.0  # minimum rating of both players; 0: no limit
-    evaluation: float = 0.0  # maximum absolute evaluation in centipawns; 0: no limit
-    min_moves: int = 50
-
-
-def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = lambda text: None) -> npt.NDArray[np.void]:
+def read_rows(path: Path, options: ShogiDataOptions, game: int, say: Say = lambda text: None) -> npt.NDArray[np.void]:
     """Return the positions of a file: ROW_DTYPE[n], with games numbered from `game` on. Raises NetworkError.
 
     Handicap games are left out with a message, because hcp needs all 40 pieces.
@@ -70,10 +63,10 @@ def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = lambda text
         rows = _packed_rows(path, game)
     else:
         records = without_handicap(path, read_games(path, say), say)
-        found = [row for number, record in enumerate(records, game) for row in _record_rows(record, limits, number)]
+        found = [row for number, record in enumerate(records, game) for row in _record_rows(record, options, number)]
         rows = np.array(found, ROW_DTYPE)
-    if limits.evaluation:
-        rows = rows[~(np.abs(rows["score"]) > limits.evaluation)]
+    if options.evaluation:
+        rows = rows[~(np.abs(rows["score"]) > options.evaluation)]
     return rows
 
 
@@ -168,11 +161,11 @@ def _psv_move(number: int) -> int | None:
     return move if number == NO_MOVE or (is_move(move) and to_psv_move(move) == number) else None
 
 
-def _record_rows(record: GameRecord, limits: ShogiLimits, game: int) -> Iterator[tuple[Any, ...]]:
+def _record_rows(record: GameRecord, options: ShogiDataOptions, game: int) -> Iterator[tuple[Any, ...]]:
     # Games without a known end have no result to learn.
-    if record.winner is None or len(record.moves) < limits.min_moves:
+    if record.winner is None or len(record.moves) < options.min_moves:
         return
-    if limits.rating and min(ratings_of(record), default=0.0) < limits.rating:
+    if options.rating and min(ratings_of(record), default=0.0) < options.rating:
         return
     winner = record.winner if record.winner in (BLACK, WHITE) else 0
     for recorded, placement in zip(record.moves, record.placements(), strict=False):
