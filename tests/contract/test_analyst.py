@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def test_a_position_is_searched_to_its_limit(analyst: GoAnalyst) -> None:
     assert analysis.report.visits == 50
     assert analysis.policy.shape == (26,)
     assert np.nansum(analysis.policy) == pytest.approx(1.0, abs=1e-3)
-    assert (analysis.raw, analyst.model) == (None, None)
+    assert (analysis.raw, analyst.models) == (None, [])
 
 
 def test_owners_after_a_move_are_told_for_the_side_that_played_it(analyst: GoAnalyst) -> None:
@@ -153,7 +154,13 @@ def test_the_raw_winrate_is_that_of_the_root(networked: GoAnalyst, symmetry: str
     assert analysis.report.winrate == pytest.approx(0.5 + 0.5 * (analysis.raw.white_win - analysis.raw.white_loss))
     analysis = networked.analyze(asked(), nothing, all_owners=True)
     assert all(move.owners is not None for move in analysis.report.moves)
-    assert networked.model is not None
+
+
+def test_the_network_is_reported_as_katago_reports_it(networked: GoAnalyst) -> None:
+    (model,) = networked.models
+    assert (model.pop("version"), model.pop("maxBatchSize")) > (0, 0)
+    name = Path(networked.options.net).name
+    assert model == {"name": name, "internalName": "random-net", "usesHumanSLProfile": False, "usingFP16": "false"}
 
 
 def test_the_moves_before_the_root_are_hidden_if_that_is_asked_for(networked: GoAnalyst) -> None:

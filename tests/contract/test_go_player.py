@@ -121,7 +121,7 @@ def test_rollouts_are_mixed_into_a_network_alone(make: Make, kind: str) -> None:
     before = player.description
     assert player.decide(Request(game)).report.visits == 20
     assert player.description != before
-    assert player.model is not None
+    assert player.models
 
 
 @pytest.mark.parametrize("game", [played("pass pass"), triple_ko()], ids=["passes", "triple ko"])

@@ -11,7 +11,7 @@ from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.go.analysis.fields import Settings
 from yomi.engine.go.analysis.session import Session
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.players.setup import Analysis, Model, check_profile
+from yomi.engine.go.players.setup import Analysis, check_profile
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.search.types import Owners
@@ -30,8 +30,16 @@ class FakeAnalyst:
         self._player = FakePlayer(Options(size=9))
 
     setup_line = "fake"
-    model = Model("fake", 8, 4, "fp32")
-    human_model = None
+    models = (
+        {
+            "name": "fake",
+            "internalName": "fake",
+            "maxBatchSize": 4,
+            "usesHumanSLProfile": False,
+            "version": 8,
+            "usingFP16": "false",
+        },
+    )
 
     def analyze(
         self, request: Request[GoGame], on_report: Callable[[Analysis], None], *, all_owners: bool = False

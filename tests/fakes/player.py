@@ -3,12 +3,13 @@
 import threading
 import time
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.go.game import GoGame, new_game
-from yomi.engine.go.players.setup import Model, RawEvaluation
+from yomi.engine.go.players.setup import RawEvaluation
 from yomi.engine.options import Options
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision, Request
@@ -25,7 +26,6 @@ class FakePlayer:
 
     description = setup_line = "fake"
     is_on_gpu = False
-    human_model = None
 
     def __init__(self, options: Options | None = None, seconds: float = 0.0, resign_at: int | None = None) -> None:
         self.options = options or Options()
@@ -40,8 +40,8 @@ class FakePlayer:
         self._candidates: list[int] = []
 
     @property
-    def model(self) -> Model | None:
-        return None
+    def models(self) -> list[dict[str, Any]]:
+        return []
 
     def _rank(self, avoid: Collection[int], allow: Collection[int] | None) -> list[int]:
         game, color = self._game, self._color

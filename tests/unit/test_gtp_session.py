@@ -4,6 +4,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,6 @@ from yomi.engine.go.gtp.codec import (
 )
 from yomi.engine.go.gtp.engine import gtp_version
 from yomi.engine.go.gtp.session import Session
-from yomi.engine.go.players.setup import Model
 from yomi.engine.levels import level_settings
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
@@ -418,8 +418,8 @@ def test_only_searches_are_cut_short(command: str, is_told: bool, caplog: pytest
         """White's moves need no search, and without a network dead stones do not."""
 
         @property
-        def model(self) -> Model | None:
-            return None if command == "final_status_list dead" else Model("fake", 8, 1, "fp32")
+        def models(self) -> list[dict[str, Any]]:
+            return [] if command == "final_status_list dead" else [{"name": "fake"}]
 
         def decide(self, request: Request[GoGame]) -> Decision:
             return super().decide(request) if request.game.side_to_move == BLACK else Decision(PASS)
@@ -547,17 +547,6 @@ def test_restrictions_that_are_not_met_are_told(words: str, told: str | None, ca
     session = ScriptedSession()
     assert session.send(f"kata-analyze b {words}").startswith("=")
     assert [record.getMessage() for record in caplog.records] == ([told] if told else [])
-
-
-def test_the_network_is_told_as_katago_tells_it() -> None:
-    assert Model("b18", 14, 32, "fp16").to_json("nets/b18.bin.gz") == {
-        "name": "b18.bin.gz",
-        "internalName": "b18",
-        "maxBatchSize": 32,
-        "usesHumanSLProfile": False,
-        "version": 14,
-        "usingFP16": "true",
-    }
 
 
 def test_the_raw_network_is_asked_for_a_color_with_optimism() -> None:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from yomi import __version__
-from yomi.engine.default_network import network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.analysis.fields import FIELD, FieldError, Fields, Settings, integer, integers, vertices
 from yomi.engine.go.analysis.query import MAX_VISITS, QueryError, Turn, parse_line, read_query
@@ -179,10 +178,7 @@ class Session(BaseSession):
     @ACTIONS.command("query_models")
     def _query_models(self, fields: Fields) -> dict[str, Any]:
         self.loaded.wait()
-        options, found = self.settings.options, []
-        for analyst in self._analysts[:1]:
-            found = [(analyst.model, network_file(options, "go")), (analyst.human_model, options.human_net)]
-        return {"models": [model.to_json(path) for model, path in found if model is not None]}
+        return {"models": [model for analyst in self._analysts[:1] for model in analyst.models]}
 
     @ACTIONS.command("clear_cache")
     def _clear_cache(self, fields: Fields) -> None:

@@ -52,7 +52,7 @@ def kata_raw_human_nn(session: Session, request: Command) -> str:
     lines = []
     for symmetry in symmetries:
         raw = session.player.evaluate_human(game, symmetry)
-        if raw is None and session.player.human_model is None:
+        if raw is None and session.options.human_net is None:
             raise GtpError("Cannot run kata-raw-human-nn, -human-model was not provided: expected --human-net FILE")
         if raw is None:
             raise GtpError("Cannot run kata-raw-human-nn, humanSLProfile parameter was not set")

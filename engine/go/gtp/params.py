@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 
-from yomi.engine.default_network import network_file
 from yomi.engine.go.gtp.codec import Command, GtpError, check_count, command
 from yomi.engine.go.gtp.session import Session
 from yomi.engine.options import Value, find, rows_for
@@ -69,9 +68,7 @@ def set_params(session: Session, request: Command) -> None:
 
 @command("kata-get-models", background=KEEPS)
 def get_models(session: Session, request: Command) -> str:
-    player, options = session.player, session.options
-    found = (player.model, network_file(options, "go")), (player.human_model, options.human_net)
-    return json.dumps([model.to_json(path) for model, path in found if model is not None])
+    return json.dumps(session.player.models)
 
 
 @command("yomi-param", background=PAUSES)

@@ -194,7 +194,7 @@ class Session(BaseSession):
         """Return the expected owner of each point at the end; see `GoPlayer.final_ownership`."""
         begin = time.monotonic()
         owners = self.player.final_ownership(self.game)
-        if self.player.model is not None and self._interrupted_at >= begin:  # rollouts are no search, and never cut
+        if self.player.models and self._interrupted_at >= begin:  # rollouts are no search, and never cut
             self.tell_hurry()
         return owners
 

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,19 +13,17 @@ import numpy.typing as npt
 from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, TimeSystem, lag_reserve
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.network import network_in
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.networks import ROOT_OPTIMISM
 from yomi.engine.go.players.setup import (
-    Model,
     RawEvaluation,
     ask_network,
     check_evaluator,
     check_profile,
     human_network,
     make_queue,
-    model_of,
+    models_of,
     network_behind,
     queue_key,
     reads_profile,
@@ -226,14 +225,9 @@ class GoPlayer(Player[GoGame]):
         super().__init__(options, new_game(options))
 
     @property
-    def model(self) -> Model | None:
-        """The search's network; None if there is none."""
-        return model_of(network_in(self._search.queue.evaluator))
-
-    @property
-    def human_model(self) -> Model | None:
-        """The network of --human-net; None if there is none."""
-        return model_of(human_network(self._search.queue.evaluator))
+    def models(self) -> list[dict[str, Any]]:
+        """The networks, as `query_models` and `kata-get-models` report them; empty without a network."""
+        return models_of(self._search.queue.evaluator, self.options)
 
     def check_profile(self, options: Options, *, is_needed: bool = False) -> None:
         """Raise EvaluatorError if no network reads the profile; if `is_needed`, also if a profile is missing."""

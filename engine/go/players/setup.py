@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK
-from yomi.engine.default_network import has_network, named_file
+from yomi.engine.default_network import has_network, named_file, network_file
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.devices import Device
 from yomi.engine.evaluators.network import (
@@ -90,28 +90,6 @@ class RawEvaluation:
     policy: npt.NDArray[np.float32]  # [area + 1], row by row from the top left, pass last, NaN for illegal moves
     white_ownership: npt.NDArray[np.float32]  # [area], +1 for White
     extra: Mapping[str, float]  # further outputs by KataGo's names, such as varTimeLeft
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A network's metadata, as `query_models` and `kata-get-models` report it."""
-
-    name: str
-    version: int  # KataGo's model version
-    batch_size: int  # positions evaluated together
-    precision: str  # fp32, int16, int8, bf16 or fp16
-    reads_profile: bool = False  # whether it is a human-SL network
-
-    def to_json(self, net: str | None) -> dict[str, Any]:
-        """Return KataGo's JSON for a network read from the file `net`."""
-        return {
-            "name": Path(net or self.name).name,
-            "internalName": self.name,
-            "maxBatchSize": self.batch_size,
-            "usesHumanSLProfile": self.reads_profile,
-            "version": self.version,
-            "usingFP16": str(self.precision == "fp16").lower(),
-        }
 
 
 def queue_key(board: Board, rules: Rules) -> QueueKey:
@@ -228,11 +206,21 @@ def network_behind(evaluator: Evaluator) -> NetworkEvaluator | None:
     return None
 
 
-def model_of(network: FileEvaluator | None) -> Model | None:
-    if network is None:
-        return None
-    info = network.info
-    return Model(info.name, info.model_version, network.batch_size, network.precision, info.meta_input)
+def models_of(evaluator: Evaluator, options: Options) -> list[dict[str, Any]]:
+    """Return KataGo's JSON of the networks in an evaluator: the search's, then that of --human-net."""
+    found = (network_in(evaluator), network_file(options, "go")), (human_network(evaluator), options.human_net)
+    return [
+        {
+            "name": Path(file or network.info.name).name,
+            "internalName": network.info.name,
+            "maxBatchSize": network.batch_size,
+            "usesHumanSLProfile": network.info.meta_input,
+            "version": network.info.model_version,
+            "usingFP16": str(network.precision == "fp16").lower(),
+        }
+        for network, file in found
+        if network is not None
+    ]
 
 
 def spec_for(board: Board, evaluator: Evaluator) -> GameSpec:
