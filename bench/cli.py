@@ -1,4 +1,4 @@
-"""The command line of the benchmarks: `yomi bench NAME ...`, the same as `python -m yomi.bench NAME ...`."""
+"""The command line of the benchmarks: `yomi bench NAME ...`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import importlib
 import importlib.util
 import itertools
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -69,13 +68,6 @@ examples:
   yomi bench mate problems.sfen
   yomi bench choices yomi:visits=200 yomi:visits=200,c_puct=0.8 --judge yomi:visits=2000 --positions selfplay --size 9
 """
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one benchmark as a command of yomi. Return the exit status."""
-    from yomi.engine.cli.main import main as command
-
-    return command(["bench", *(sys.argv[1:] if argv is None else argv)])
 
 
 def run(words: Sequence[str]) -> int:

@@ -17,9 +17,8 @@ import pytest
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.process.match_process import scripted
 from yomi.bench import cli, handoff, measure, nps, parts, selfplay
-from yomi.bench.cli import main
 from yomi.bench.nps import SUMMARIES, close_rivals, column, open_rivals, percent, visits_of
-from yomi.engine.cli.main import main as yomi
+from yomi.engine.cli.main import main
 from yomi.engine.cli.parser import CliError
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
@@ -87,7 +86,7 @@ def test_the_tree_is_measured_for_both_games() -> None:
     ],
 )
 def test_numbers_that_cannot_be(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert yomi(["bench", *words]) == 2
+    assert main(["bench", *words]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -99,7 +98,7 @@ def test_shogi_from_the_command_line(
     path = tmp_path / "rows.json"
     words = [benchmark, "shogi", "--for", "0.02", "--workers", "1", "--json", str(path)]
     words += ["--memory", "16M"] if benchmark == "nps" else []
-    assert main([*words, "--evaluator", "material"]) == 0
+    assert main(["bench", *words, "--evaluator", "material"]) == 0
     rows = json.loads(path.read_text())["results"]
     assert len(rows) == (10 if benchmark == "nps" else 6)
     assert "per_second" in capsys.readouterr().out
@@ -124,7 +123,7 @@ def test_the_search_is_as_it_was_tuned(
     monkeypatch.setattr(cli, "tuned", tuned)
     monkeypatch.setattr(*((nps, "run") if benchmark == "nps" else (parts, "evaluator")), run)
     words = [benchmark, game, "--evaluator", "uniform"]
-    assert main([*words, *(["--size", str(size)] if game == "go" else [])]) == 0
+    assert main(["bench", *words, *(["--size", str(size)] if game == "go" else [])]) == 0
     assert used == [(game, size), found]
     assert "(no results)" in capsys.readouterr().out
 
@@ -217,7 +216,7 @@ def test_nps_against_other_engines(
     words = ["nps", game, "--for", "0.1", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
     words += ["--size", "5"] if game == "go" else []
     rival = scripted("gtp" if game == "go" else "usi", "fine", name="other")
-    assert main([*words, "--against", rival, "--against", rival, "--csv", str(path)]) == 0
+    assert main(["bench", *words, "--against", rival, "--against", rival, "--csv", str(path)]) == 0
     text = capsys.readouterr().out
     kind = "descended" if game == "go" else "own count"
     assert f"other ({kind})" in text
@@ -237,7 +236,7 @@ def test_files_that_cannot_be_written_are_refused_before_the_measurement(
         ("--csv", tmp_path, f"{tmp_path}: Is a directory"),
         ("--json", tmp_path / "missing" / "rows.json", f"{tmp_path / 'missing'}: No such file or directory"),
     ):
-        assert main(["nps", "--evaluator", "uniform", flag, str(file)]) == 2
+        assert main(["bench", "nps", "--evaluator", "uniform", flag, str(file)]) == 2
         assert capsys.readouterr() == ("", f"yomi: error: {why}\n")
 
 
@@ -252,7 +251,7 @@ def test_a_file_that_cannot_be_written_loses_no_other(
     names = {"json": "rows.json", "csv": "rates.csv", "plot": "rates.png"}
     paths = {kind: (tmp_path / "missing" if kind in lost else tmp_path) / name for kind, name in names.items()}
     words = ["nps", "--size", "5", "--for", "0.02", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
-    assert main([*words, *(word for kind, path in paths.items() for word in (f"--{kind}", str(path)))]) == 2
+    assert main(["bench", *words, *(word for kind, path in paths.items() for word in (f"--{kind}", str(path)))]) == 2
     assert [kind for kind, path in paths.items() if not path.exists()] == list(lost)
     error = capsys.readouterr().err.splitlines()[-1]  # after the rates
     assert error.startswith("yomi: error: ")
@@ -326,9 +325,9 @@ def test_visits_in_the_lines_of_an_analysis() -> None:
 def test_an_engine_that_cannot_be_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     words = ["nps", "--size", "5", "--for", "0.02", "--workers", "1", "--evaluator", "uniform"]
-    assert main([*words, "--against", scripted("gtp", "dead")]) == 2
+    assert main(["bench", *words, "--against", scripted("gtp", "dead")]) == 2
     assert "--against dead: exited with status 1; stderr: no such network" in capsys.readouterr().err
-    assert main([*words, "--against", f"{scripted('gtp', 'fine')} visits=7"]) == 2  # its own limits hold
+    assert main(["bench", *words, "--against", f"{scripted('gtp', 'fine')} visits=7"]) == 2  # its own limits hold
     assert "--against fine: scripted fine  knows no command for visits" in capsys.readouterr().err
 
 
@@ -336,7 +335,7 @@ def test_a_plot_without_matplotlib(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert main(["nps", "--plot", str(tmp_path / "x.png")]) == 2
+    assert main(["bench", "nps", "--plot", str(tmp_path / "x.png")]) == 2
     assert "a picture needs matplotlib, which is not installed: " in capsys.readouterr().err
 
 
@@ -346,7 +345,7 @@ def test_networks_for_shogi_without_onnx(
 ) -> None:
     monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     monkeypatch.setitem(sys.modules, package, None)
-    assert main(["nets", "--sizes", "1x4", "--for", "0.1"]) == 2
+    assert main(["bench", "nets", "--sizes", "1x4", "--for", "0.1"]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"yomi: error: this benchmark needs {package}, which is not installed: ")
     assert error.count("\n") == 1
@@ -367,7 +366,7 @@ def test_without_cshogi_nothing_is_compared(
     problems = tmp_path / "problems.sfen"
     problems.write_text("4k4/9/4P4/9/9/9/9/9/4K4 b G 1\n")
     words = ["perft", "--depth", "2"] if benchmark == "perft" else ["mate", str(problems)]
-    assert main([*words, "--json", str(tmp_path / "rows.json")]) == 0
+    assert main(["bench", *words, "--json", str(tmp_path / "rows.json")]) == 0
     row = json.loads((tmp_path / "rows.json").read_text())["results"][-1]
     own = {"depth": 2, "leaves": 900} if benchmark == "perft" else {"problems": 1, "solved": 1, "plies": 1.0}
     assert own.items() <= row.items()
@@ -389,7 +388,7 @@ def test_only_options_that_matter_are_offered(
     benchmark: str, offered: str, left_out: str, game: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        main([benchmark, game, "--help-all"])
+        main(["bench", benchmark, game, "--help-all"])
     flags = set(re.findall(r"^  --(?:\[no-\])?([a-z-]+)", capsys.readouterr().out, re.MULTILINE))
     flags |= {"size"} if game == "shogi" else set()
     assert {*offered.split(), "size", "json", "config"} <= flags
@@ -406,7 +405,7 @@ def test_the_game_of_a_benchmark_may_follow_flags(monkeypatch: pytest.MonkeyPatc
         raise CliError("enough")
 
     monkeypatch.setattr(cli, "_check_devices", check)
-    assert main(["nps", "--for", "1", "shogi"]) == 2
+    assert main(["bench", "nps", "--for", "1", "shogi"]) == 2
     assert found == ["shogi"]
 
 
@@ -425,7 +424,7 @@ def test_the_game_of_a_benchmark_may_follow_flags(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_wrong_command_lines(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words.split()) == 2
+    assert main(["bench", *words.split()]) == 2
     assert message in capsys.readouterr().err
 
 

@@ -23,6 +23,7 @@ from tests.fakes.gpu_driver import RecordingDriver
 from tests.naive.shogi_networks import NetworkShape, write_network
 from yomi.bench import cli, gpu, gpu_proofs
 from yomi.engine.calibration import search_counts
+from yomi.engine.cli.main import main
 from yomi.engine.evaluators import devices, onnx_session
 from yomi.engine.evaluators.base import EvaluatorError, Fault
 from yomi.engine.evaluators.devices import CPU, Device, Gpu
@@ -69,13 +70,13 @@ def show_gpus(monkeypatch: pytest.MonkeyPatch, fault: Fault | None = None) -> No
 def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     show_gpus(monkeypatch, Fault("no GPU", "buy one"))
     begin = time.monotonic()
-    assert cli.main(["gpu"]) == 2
+    assert main(["bench", "gpu"]) == 2
     assert time.monotonic() - begin < 60
     captured = capsys.readouterr()
     assert captured.out == ""
     skipped = "unpack kernel, contexts, sessions, fp16 agreement, speed, profile, workers stopped, deliberate fault"
     assert captured.err == f"yomi: error: device cuda:0: no GPU; to mend it: buy one; skipped: {skipped}\n"
-    assert cli.main(["gpu", "--device", "cpu"]) == 2
+    assert main(["bench", "gpu", "--device", "cpu"]) == 2
     assert "expected a GPU" in capsys.readouterr().err
 
 
@@ -151,9 +152,9 @@ def test_every_part_has_its_rows_whatever_another_does(
     assert "yomi: cuda: deliberate fault, in a process of its own: failed: the bus is gone" in told
     monkeypatch.setattr(gpu, "run", lambda *_: rows)
     monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
-    assert cli.main(["gpu"]) == 1
+    assert main(["bench", "gpu"]) == 1
     monkeypatch.setattr(gpu, "run", lambda *_: [row for row in rows if row["part"] != "deliberate fault"])
-    assert cli.main(["gpu"]) == 0
+    assert main(["bench", "gpu"]) == 0
 
 
 @pytest.mark.parametrize(

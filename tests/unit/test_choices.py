@@ -9,7 +9,7 @@ import pytest
 
 from tests.process.match_process import scripted
 from yomi.bench.choices import Asked, ChoicesError, Sayings, read_games, read_positions
-from yomi.bench.cli import main
+from yomi.engine.cli.main import main
 from yomi.engine.clients.client import EngineMove
 from yomi.engine.clients.spec import parse_spec
 from yomi.engine.clock import UNLIMITED, TimeSettings
@@ -52,13 +52,13 @@ def test_a_search_is_worth_more_than_none(record: Path, tmp_path: Path, capsys: 
     words = ["shogi", f"{PLAIN},visits=200 ;; name=search", f"{BLIND} ;; name=none"]
     words += ["--judge", f"{PLAIN},visits=400 ;; name=judge", "--positions", str(record)]
     words += ["--from", "3", "--every", "1", "--balance", "0", "--out", str(kept), "--json", str(table)]
-    assert main(["choices", *words]) == 0
+    assert main(["bench", "choices", *words]) == 0
     first, second = json.loads(table.read_text())["results"]
     assert (first["player"], first["positions"], first["gained_per_10000"]) == ("search", 2, 0.0)
     assert second["gained_per_10000"] < -500
     said = kept.read_text().splitlines()
     assert json.loads(said[1])[2:] == ["choice", "3a2b"]
-    assert main(["choices", *words]) == 0
+    assert main(["bench", "choices", *words]) == 0
     assert kept.read_text().splitlines() == said
     assert capsys.readouterr().err.count("positions") == 0
 
@@ -82,7 +82,7 @@ def test_a_file_of_something_else_is_told(record: Path, tmp_path: Path, capsys: 
         [*shogi, quick, "--positions", str(empty)],
         [scripted("gtp", "fine"), "--size", "9", "--judge", scripted("gtp", "fine"), "--positions", str(board)],
     ):
-        assert main(["choices", *words]) == 2
+        assert main(["bench", "choices", *words]) == 2
     errors = capsys.readouterr().err
     assert errors.count("yomi: error: ") == 6
     assert "expected a limit, such as visits=200" in errors
@@ -99,7 +99,7 @@ def test_what_is_kept_is_of_one_engine_and_its_rules(record: Path, tmp_path: Pat
     words += ["--every", "3", "--balance", "0", "--out", str(kept)]
     lines = []
     for seed, rule in ((1, "27"), (2, "27"), (1, "24"), (1, "24")):
-        assert main(["choices", f"{BLIND},seed={seed} ;; name=none", *words, "--entering-king", rule]) == 0
+        assert main(["bench", "choices", f"{BLIND},seed={seed} ;; name=none", *words, "--entering-king", rule]) == 0
         lines.append(len(kept.read_text().splitlines()))
     assert lines[0] < lines[1] < lines[2] == lines[3]
 
@@ -154,5 +154,5 @@ def test_moves_that_end_the_game_take_no_judge() -> None:
 @pytest.mark.slow
 def test_an_illegal_choice_names_its_engine(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [f"{PLAIN},visits=2", scripted("usi", "fine"), "--game", "shogi", "--judge", f"{PLAIN},visits=2"]
-    assert main(["choices", *words, "--positions", str(record), "--from", "3", "--balance", "0"]) == 2
+    assert main(["bench", "choices", *words, "--positions", str(record), "--from", "3", "--balance", "0"]) == 2
     assert "yomi: error: player fine: at move 4: illegal move" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from yomi.bench.people import Choice, agreement, fit, log_likelihood
+from yomi.engine.cli.main import main
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.player import GoPlayer, people_prior_on
 from yomi.engine.go.points import PASS, Board, square
@@ -149,8 +150,6 @@ def test_likelihood_and_agreement_of_two_choices() -> None:
 
 
 def test_the_benchmark_leaves_programs_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from yomi.bench.cli import main as bench
-
     moves = ";B[cc];W[bc];B[cd];W[bd];B[cb];W[bb];B[be];W[ae];B[ba];W[ab];B[ce];W[ad];B[]"
     for number in range(2):
         text = f"(;GM[1]FF[4]SZ[5]KM[7]PB[A person]PW[GNU Go]{moves})"
@@ -158,10 +157,10 @@ def test_the_benchmark_leaves_programs_out(tmp_path: Path, capsys: pytest.Captur
     out = tmp_path / "people.json"
     words = ["people", "go", str(tmp_path), "--size", "5", "--evaluator", "rollouts", "--every", "1"]
     for extra, positions in (([], 16), (["--without", "gnu go"], 8)):
-        assert bench([*words, *extra, "--json", str(out)]) == 0
+        assert main(["bench", *words, *extra, "--json", str(out)]) == 0
         (row,) = json.loads(out.read_text(encoding="utf-8"))["results"]
         assert row["positions"] == positions
-    assert bench(["people", "go", str(tmp_path / "0.sgf"), "--size", "5", "--evaluator", "rollouts"]) == 2
+    assert main(["bench", "people", "go", str(tmp_path / "0.sgf"), "--size", "5", "--evaluator", "rollouts"]) == 2
     assert "fewer than 2 games found" in capsys.readouterr().err
 
 

@@ -526,13 +526,11 @@ def test_the_table_of_the_package() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["go", "shogi"])
 def test_the_ladder_is_played(game: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from yomi.bench.cli import main as bench
-
     out = tmp_path / "levels.json"
     words = ["levels", game, "--games", "2", "--levels", "2", "--out", str(out)]
     words += ["--size", "5"] if game == "go" else []
     for games in (2, 4):
-        assert bench(words) == 0
+        assert main(["bench", *words]) == 0
         (pairings,) = read_pairings(out).values()
         assert pairings[2].games == games
     assert "elo_above_level_1" in capsys.readouterr().out
@@ -542,12 +540,11 @@ def test_without_a_file_the_ladder_is_only_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from yomi.bench import levels as ladder
-    from yomi.bench.cli import main as bench
 
     monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     monkeypatch.setattr(ladder, "play_pairing", lambda *arguments: WinDrawLoss(1, 0, 1))
     monkeypatch.setattr(ladder, "_write", lambda path, subject, known: pytest.fail(f"{path} was written"))
-    assert bench(["levels", "--games", "2", "--levels", "2", "--size", "5"]) == 0
+    assert main(["bench", "levels", "--games", "2", "--levels", "2", "--size", "5"]) == 0
     assert "elo_above_level_1" in capsys.readouterr().out
 
 
