@@ -74,7 +74,6 @@ def run(words: Sequence[str]) -> int:
     """Run one benchmark. Return 0, or 1 if a part failed."""
     words = [*words[:1], *game_first(words[1:])]
     args = make_parser(words).parse_args(words)
-    _check_game(args, words)
     args.check(args)  # an error must not wait until kernels are compiled
     for path in (getattr(args, name, None) for name in ("json", "csv", "plot", "out")):
         if path is not None:
@@ -160,28 +159,14 @@ def make_parser(words: Sequence[str]) -> Parser:
 
 
 def _find_game(words: Sequence[str]) -> Game[Any, Any]:
-    """Return the game of a command line.
+    """Return the game of a command line: the word after the benchmark's name, or the game of --net, or Go.
 
     Raises:
         CliError: the network of --net cannot be read.
     """
     if len(words) > 1 and words[1] in GAMES:
-        # The word after the benchmark's name, then the old flag --game, then the game of --net, then Go.
         return GAMES[words[1]]
-    chooser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    chooser.add_argument("--game", nargs="?")
-    name = chooser.parse_known_args(words)[0].game or game_in_flags(words)
-    return GAMES.get(name or "", GO)
-
-
-def _check_game(args: argparse.Namespace, words: Sequence[str]) -> None:
-    """Check that the options that were given belong to the benchmark's game.
-
-    Raises:
-        CliError: two games were given.
-    """
-    if (chosen := _find_game(words).name) != getattr(args, "game", chosen):
-        raise CliError(f"{chosen} with --game {args.game}: expected one game")
+    return GAMES.get(game_in_flags(words) or "", GO)
 
 
 def _add_game(child: argparse.ArgumentParser, game: Game[Any, Any], first: str | None) -> None:
@@ -202,7 +187,6 @@ def _add_game(child: argparse.ArgumentParser, game: Game[Any, Any], first: str |
         child.add_argument(
             "game", metavar="GAME", nargs="?", choices=tuple(GAMES), default=argparse.SUPPRESS, help=text
         )
-    child.add_argument("--game", choices=GAMES, default=argparse.SUPPRESS, help=argparse.SUPPRESS)  # its old name
 
 
 def _add_duration(child: argparse.ArgumentParser, seconds: float, what: str = "seconds each") -> None:

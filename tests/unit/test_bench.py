@@ -413,11 +413,9 @@ def test_the_game_of_a_benchmark_may_follow_flags(monkeypatch: pytest.MonkeyPatc
     ("words", "message"),
     [
         ("nps chess", "invalid choice: 'chess'"),
-        ("nps --game chess", "invalid choice: 'chess'"),
         ("nps shogi --komi 7", "unrecognized arguments: --komi"),
-        ("nps --game shogi --komi 7", "unrecognized arguments: --komi"),
         ("nps --net yomi-shogi-6x64 --komi 7", "unrecognized arguments: --komi"),
-        ("nps go --game shogi", "go with --game shogi: expected one game"),
+        ("nps --game shogi", "unrecognized arguments: --game shogi"),
         ("choices go --judge yomi:visits=1 --positions x", "no PLAYER after the game"),
         ("nps --entering-king 27", "unrecognized arguments: --entering-king"),
         ("tree --mate-depth 2", "invalid choice: 2"),

@@ -95,11 +95,12 @@ def test_a_file_of_something_else_is_told(record: Path, tmp_path: Path, capsys: 
 @pytest.mark.slow
 def test_what_is_kept_is_of_one_engine_and_its_rules(record: Path, tmp_path: Path) -> None:
     kept = tmp_path / "said.jsonl"
-    words = ["--game", "shogi", "--judge", f"{PLAIN},visits=9 ;; name=judge", "--positions", str(record), "--from", "1"]
+    words = ["--judge", f"{PLAIN},visits=9 ;; name=judge", "--positions", str(record), "--from", "1"]
     words += ["--every", "3", "--balance", "0", "--out", str(kept)]
     lines = []
     for seed, rule in ((1, "27"), (2, "27"), (1, "24"), (1, "24")):
-        assert main(["bench", "choices", f"{BLIND},seed={seed} ;; name=none", *words, "--entering-king", rule]) == 0
+        player = f"{BLIND},seed={seed} ;; name=none"
+        assert main(["bench", "choices", "shogi", player, *words, "--entering-king", rule]) == 0
         lines.append(len(kept.read_text().splitlines()))
     assert lines[0] < lines[1] < lines[2] == lines[3]
 
@@ -153,6 +154,6 @@ def test_moves_that_end_the_game_take_no_judge() -> None:
 
 @pytest.mark.slow
 def test_an_illegal_choice_names_its_engine(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [f"{PLAIN},visits=2", scripted("usi", "fine"), "--game", "shogi", "--judge", f"{PLAIN},visits=2"]
+    words = ["shogi", f"{PLAIN},visits=2", scripted("usi", "fine"), "--judge", f"{PLAIN},visits=2"]
     assert main(["bench", "choices", *words, "--positions", str(record), "--from", "3", "--balance", "0"]) == 2
     assert "yomi: error: player fine: at move 4: illegal move" in capsys.readouterr().err
