@@ -16,7 +16,6 @@ of the last seconds in `pending-09.rows` may be lost. The next start renames dam
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import json
 import logging
@@ -26,10 +25,10 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from yomi.engine.learning.journal import Journal, LearningError
 from yomi.engine.learning.page import LOCK
@@ -51,9 +50,6 @@ from yomi.nets.user_files import is_in_file
 from yomi.system import lock_file, read_bytes, replace
 
 _log = logging.getLogger("yomi.learning")
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 FORMAT = 1
 DIGITS = 16  # of the digest in a network's name
@@ -110,18 +106,6 @@ NOTHING_PLANNED = {"planned_rows": 0, "planned_shard": 0, "planned_steps": 0}  #
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e18
-
-
-def _locked(method: Callable[P, T]) -> Callable[P, T]:
-    """Make a method hold the store's lock while it runs."""
-
-    @functools.wraps(method)
-    def called(*args: P.args, **more: P.kwargs) -> T:
-        store: Any = args[0]
-        with store._mutex:
-            return method(*args, **more)
-
-    return called
 
 
 class Store:
@@ -260,71 +244,71 @@ class Store:
         shards = tuple(shard for shard in self.dataset.shards if shard.number <= self.state.planned_shard)
         return dataclasses.replace(self.dataset, shards=shards)
 
-    @_locked
     def add(self, played: SelfPlayGame) -> None:
         """Store a finished game.
 
         Raises:
             OSError: the game cannot be written. It is not stored.
         """
-        self._spool(played.size).add(played)
-        if not math.isnan(played.margin) and not played.reanalyzed:
-            before = self.state.leads.get(str(played.size), 0.0)
-            lead = before + (played.margin - before) / LEAD_GAMES
-            self.state = dataclasses.replace(self.state, leads={**self.state.leads, str(played.size): lead})
+        with self._mutex:
+            self._spool(played.size).add(played)
+            if not math.isnan(played.margin) and not played.reanalyzed:
+                before = self.state.leads.get(str(played.size), 0.0)
+                lead = before + (played.margin - before) / LEAD_GAMES
+                self.state = dataclasses.replace(self.state, leads={**self.state.leads, str(played.size): lead})
 
-    @_locked
     def close_shards(self) -> None:
         """Write the games of the spools as shards, with their records.
 
         Raises:
             OSError: a shard cannot be written. Its games stay in the spool.
         """
-        for size, spool in list(self._spools.items()):
-            if not spool.rows:
-                continue
-            number = 1 + self.newest_shard
-            games = [(game.rows, game.record) for game in spool.games if len(game.rows["value"])]
-            write_games(self.folder / "rows", self.folder / "games", number, size, self._suffix, games)
-            self.dataset = open_dataset(self.folder / "rows")
-            self._spools[size] = Spool(spool.path, number)
+        with self._mutex:
+            for size, spool in list(self._spools.items()):
+                if not spool.rows:
+                    continue
+                number = 1 + self.newest_shard
+                games = [(game.rows, game.record) for game in spool.games if len(game.rows["value"])]
+                write_games(self.folder / "rows", self.folder / "games", number, size, self._suffix, games)
+                self.dataset = open_dataset(self.folder / "rows")
+                self._spools[size] = Spool(spool.path, number)
 
     def _spool(self, size: int) -> Spool:
         if size not in self._spools:
             self._spools[size] = Spool(self.folder / f"pending-{size:02d}.rows", self._numbers().get(size, 0))
         return self._spools[size]
 
-    @_locked
     def tidy(self, bytes_kept: float, rows_kept: int) -> None:
         """Remove the oldest rows with their records until at most `bytes_kept` are left, but keep at least `rows_kept`
         rows.
 
         Also removes networks, except the newest and every NETWORK_INTERVALth.
         """
-        total = rows = removed = 0
-        for shard in sorted(self.dataset.shards, key=lambda shard: shard.number, reverse=True):
-            record = self.folder / "games" / f"{shard.path.name.removeprefix('train-')}{self._suffix}"
-            total += sum(path.stat().st_size for path in (*shard.path.iterdir(), record) if path.exists())
-            rows += shard.rows
-            if total > bytes_kept and rows > rows_kept:
-                dropped = shard.path.with_name(f".{shard.path.name}.part")  # a kill leaves no part of a shard
-                try:
-                    os.rename(shard.path, dropped)
-                except PermissionError:  # Windows: training has mapped the shard; the next `tidy` drops it
-                    break
-                shutil.rmtree(dropped)
-                record.unlink(missing_ok=True)
-                removed += shard.rows
-        self.update(dropped_rows=self.state.dropped_rows + removed)
-        self.dataset = open_dataset(self.folder / "rows")
-        promoted = self.networks()
-        kept = {
-            *list(promoted.values())[-NETWORK_INTERVAL:],
-            *(name for number, name in promoted.items() if number % NETWORK_INTERVAL == 0),
-        }
-        for path in (self.folder / "networks").glob("[!.]*"):
-            if path.name.split(".")[0] not in kept | {self.state.network}:
-                path.unlink()
+        with self._mutex:
+            total = rows = removed = 0
+            for shard in sorted(self.dataset.shards, key=lambda shard: shard.number, reverse=True):
+                record = self.folder / "games" / f"{shard.path.name.removeprefix('train-')}{self._suffix}"
+                total += sum(path.stat().st_size for path in (*shard.path.iterdir(), record) if path.exists())
+                rows += shard.rows
+                if total > bytes_kept and rows > rows_kept:
+                    dropped = shard.path.with_name(f".{shard.path.name}.part")  # a kill leaves no part of a shard
+                    try:
+                        os.rename(shard.path, dropped)
+                    except PermissionError:  # Windows: training has mapped the shard; the next `tidy` drops it
+                        break
+                    shutil.rmtree(dropped)
+                    record.unlink(missing_ok=True)
+                    removed += shard.rows
+            self.update(dropped_rows=self.state.dropped_rows + removed)
+            self.dataset = open_dataset(self.folder / "rows")
+            promoted = self.networks()
+            kept = {
+                *list(promoted.values())[-NETWORK_INTERVAL:],
+                *(name for number, name in promoted.items() if number % NETWORK_INTERVAL == 0),
+            }
+            for path in (self.folder / "networks").glob("[!.]*"):
+                if path.name.split(".")[0] not in kept | {self.state.network}:
+                    path.unlink()
 
     # -- networks --------------------------------------------------------------------------------------------------
 
@@ -357,20 +341,20 @@ class Store:
 
     # -- state -----------------------------------------------------------------------------------------------------
 
-    @_locked
     def update(self, **changes: Any) -> None:
         """Change fields of the state, and write its file."""
-        # A power cut can leave files without content, or with zeros. Therefore everything that state.json names is
-        # flushed to the disk before it.
-        self.journal.sync()
-        self.state = dataclasses.replace(self.state, **changes)
-        content = json.dumps(dataclasses.asdict(self.state), indent=1)
-        write_atomically(self.folder / "state.json", f"{content}\n".encode(), sync=True)
+        with self._mutex:
+            # A power cut can leave files without content, or with zeros. Therefore everything that state.json names is
+            # flushed to the disk before it.
+            self.journal.sync()
+            self.state = dataclasses.replace(self.state, **changes)
+            content = json.dumps(dataclasses.asdict(self.state), indent=1)
+            write_atomically(self.folder / "state.json", f"{content}\n".encode(), sync=True)
 
-    @_locked
     def pass_time(self, seconds: float) -> None:
         """Set the running time. The next `update` writes it."""
-        self.state = dataclasses.replace(self.state, seconds=seconds)
+        with self._mutex:
+            self.state = dataclasses.replace(self.state, seconds=seconds)
 
     def _read_state(self) -> State:
         path = self.folder / "state.json"
