@@ -21,7 +21,7 @@ from yomi.nets.definitions.base import DLSHOGI_NAMES, Network, describe_outputs,
 from yomi.nets.definitions.catalog import NETWORKS
 from yomi.nets.definitions.go import GoNetwork
 from yomi.nets.definitions.katago import to_katago
-from yomi.nets.definitions.sparse import SparseNetwork, export_sparse
+from yomi.nets.definitions.sparse import SparseShogi, export_sparse
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import write_atomically
 from yomi.nets.graph_builder import GraphBuilder
@@ -243,7 +243,7 @@ def export_file(network: Network, name: str, folder: Path, training: Mapping[str
     if isinstance(network, GoNetwork):
         path = folder / f"{name}.bin.gz"
         content = gzip.compress(write_network(to_katago(network, name)), 6, mtime=0)
-    elif isinstance(network, SparseNetwork):
+    elif isinstance(network, SparseShogi):
         path = folder / f"{name}.safetensors"
         content = export_sparse(network, name, training)
     else:

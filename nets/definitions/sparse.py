@@ -111,28 +111,22 @@ def clipped_square(x: Tensor) -> Tensor:
     return squared
 
 
-class SparseNetwork(Network):
-    """A sparse network of any game. The game's encoder determines the rows."""
+class SparseShogi(Network):
+    """Shogi's sparse network. yomi.native.sparse.shogi defines its rows and tables."""
 
     is_sparse = True
+    feature_set, board_size = SHOGI_BOARD, 9
 
-    def __init__(
-        self,
-        features: str,
-        board_size: int,
-        inputs: int,
-        tables: tuple[int, ...],
-        value: int,
-        policy: int,
-        dropout: float,
-    ) -> None:
+    # Pieces by side, kind and square, attacked or not, defended or not; hand pieces; squares beside kings; pieces
+    # near a king by the king's side, their side and kind.
+    INPUTS = 2 * 14 * 81 * 6 + 2 * 28 + 2 * 8 * (29 * 6 + 1) + 2 * 2 * 14 * 49
+    # Tables for a move's target, its kind, its origin, and its target relative to the opponent's king and the mover's.
+    TABLES = (27 * 81, 21 * 15 * 6 * 3 * 2, 14 * 81 * 6 * 2 + 7, 21 * 81, 21 * 81 * 2)
+
+    def __init__(self, value: int = 512, policy: int = 128, dropout: float = 0.2) -> None:
         """Create a network.
 
         Args:
-            features: the feature set of the boards.
-            board_size: N.
-            inputs: number of rows of the first layer.
-            tables: number of rows of each table of moves.
             value: number of units for the value.
             policy: number of units for moves.
             dropout: share of the units for moves that are zero in a step of training.
@@ -143,20 +137,19 @@ class SparseNetwork(Network):
         super().__init__()
         if value % WIDTH_STEP or policy % WIDTH_STEP:
             raise NetworkError(f"value = {value}, policy = {policy} found, expected multiples of {WIDTH_STEP}")
-        self.feature_set, self.board_size = features, board_size
-        self.tables, self.value_units, self.dropout = tuple(tables), value, dropout
-        self.policy_size = feature_set(features).policy_size(board_size)
+        self.value_units, self.dropout = value, dropout
+        self.policy_size = feature_set(self.feature_set).policy_size(self.board_size)
         width = value + policy
         # A sum of 40 rows then lies between -0.4 and 1 for most units of most positions.
-        self.rows = nn.Parameter(torch.randn(inputs, width) * 0.05)
+        self.rows = nn.Parameter(torch.randn(self.INPUTS, width) * 0.05)
         self.bias = nn.Parameter(torch.full((width,), 0.3))
-        self.direct = nn.Parameter(torch.zeros(inputs, 1))
+        self.direct = nn.Parameter(torch.zeros(self.INPUTS, 1))
         self.hidden, self.last, self.out = nn.Linear(value, HIDDEN), nn.Linear(HIDDEN, LAST), nn.Linear(LAST, 1)
         for layer in (self.hidden, self.last):  # units begin where they are neither 0 nor 1
             nn.init.normal_(layer.weight, 0.0, layer.in_features**-0.5)
             nn.init.constant_(layer.bias, 0.4)
-        self.moves = nn.Parameter(torch.randn(sum(tables), policy) * 0.05)
-        self.move_bias = nn.Parameter(torch.zeros(sum(tables)))
+        self.moves = nn.Parameter(torch.randn(sum(self.TABLES), policy) * 0.05)
+        self.move_bias = nn.Parameter(torch.zeros(sum(self.TABLES)))
 
     def check_encoder(self, encoder: SparseEncoder) -> None:
         """Check that an encoder's rows fit this network.
@@ -164,7 +157,7 @@ class SparseNetwork(Network):
         Raises:
             NetworkError: their number differs, or too many may be active.
         """
-        own, other = (len(self.rows), self.tables), (encoder.inputs, encoder.tables)
+        own, other = (self.INPUTS, self.TABLES), (encoder.inputs, encoder.tables)
         if own != other or encoder.max_active > MAX_ROWS:
             raise NetworkError(
                 f"an encoder of {other[0]} rows, {encoder.max_active} at a time, and tables of {other[1]} found, "
@@ -193,26 +186,6 @@ class SparseNetwork(Network):
             self.moves.clamp_(-MOVE_LIMIT, MOVE_LIMIT)
 
 
-class SparseShogi(SparseNetwork):
-    """Shogi's sparse network. yomi.native.sparse.shogi defines its rows and tables."""
-
-    # Pieces by side, kind and square, attacked or not, defended or not; hand pieces; squares beside kings; pieces
-    # near a king by the king's side, their side and kind.
-    INPUTS = 2 * 14 * 81 * 6 + 2 * 28 + 2 * 8 * (29 * 6 + 1) + 2 * 2 * 14 * 49
-    # Tables for a move's target, its kind, its origin, and its target relative to the opponent's king and the mover's.
-    TABLES = (27 * 81, 21 * 15 * 6 * 3 * 2, 14 * 81 * 6 * 2 + 7, 21 * 81, 21 * 81 * 2)
-
-    def __init__(self, value: int = 512, policy: int = 128, dropout: float = 0.2) -> None:
-        """Create a network.
-
-        Args:
-            value: number of units for the value.
-            policy: number of units for moves.
-            dropout: share of the units for moves that are zero in a step of training.
-        """
-        super().__init__(SHOGI_BOARD, 9, self.INPUTS, self.TABLES, value, policy, dropout)
-
-
 Array = npt.NDArray[Any]
 
 BYTE, SHORT, LONG = 2**7 - 1, 2**15 - 1, 2**31 - 1
@@ -224,14 +197,14 @@ MAX_NORM = LONG // SQUARED_ONE
 MAX_BLUR = 0.01
 
 
-def to_tensors(network: SparseNetwork) -> dict[str, Array]:
+def to_tensors(network: SparseShogi) -> dict[str, Array]:
     """Return the tensors of a network's file, by the field names of native's SparseNetwork.
 
     Raises:
         NetworkError: weights exceed the range, or rounding would lose too much.
     """
     hidden, hidden_scale = _hidden(to_numpy(network.hidden.weight))
-    parts, units = len(network.tables), network.moves.shape[1]
+    parts, units = len(network.TABLES), network.moves.shape[1]
     if parts * BYTE * units > MAX_NORM:
         raise NetworkError(f"{units} units for moves found, expected at most {MAX_NORM // (parts * BYTE)}")
     return {
@@ -249,7 +222,7 @@ def to_tensors(network: SparseNetwork) -> dict[str, Array]:
     }
 
 
-def export_sparse(network: SparseNetwork, name: str, training: Mapping[str, str]) -> bytes:
+def export_sparse(network: SparseShogi, name: str, training: Mapping[str, str]) -> bytes:
     """Return the content of a network's file. `training` describes the origin of the weights.
 
     Raises:

@@ -25,7 +25,7 @@ from yomi.nets.data.shards import check_columns, check_rows, open_dataset
 from yomi.nets.definitions.base import Network
 from yomi.nets.definitions.catalog import first_network
 from yomi.nets.definitions.export import export_file
-from yomi.nets.definitions.sparse import SparseNetwork
+from yomi.nets.definitions.sparse import SparseShogi
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts
 from yomi.nets.sparse import FindEncoder, SparseEncoder, no_encoder
@@ -182,7 +182,7 @@ class Trainer:
         Raises:
             NetworkError: there is none, or its rows do not fit.
         """
-        assert isinstance(self.network, SparseNetwork)
+        assert isinstance(self.network, SparseShogi)
         encoder = find(self.network.feature_set)
         if encoder is None:
             raise NetworkError(

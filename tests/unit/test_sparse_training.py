@@ -283,7 +283,7 @@ def test_integers_cannot_overflow(size: float, lone: bool) -> None:
         weight.fill_(0.0 if lone else -size)
         weight[:, 3] = -size
     network.constrain()
-    first, hidden, summed, product = worst(to_tensors(network), network.tables)
+    first, hidden, summed, product = worst(to_tensors(network), network.TABLES)
     assert max(first, summed) <= 32767
     assert max(hidden, product) <= 2**31 - 1
     # one of both bounds is nearly met: nothing is given away
@@ -306,7 +306,7 @@ def test_weights_stay_where_integers_can_hold_them(name: str, value: float, mess
     with pytest.raises(NetworkError, match=message):
         to_tensors(network)
     network.constrain()
-    first, _, _, product = worst(to_tensors(network), network.tables)
+    first, _, _, product = worst(to_tensors(network), network.TABLES)
     assert first <= 32767
     assert product <= 2**31 - 1
     with torch.no_grad():
