@@ -97,7 +97,7 @@ class BatchSource:
         self.seed = seed
         self._lock = threading.Lock()
         # Mapped for one batch at a time, since a process may have 1,024 files open, on some systems 256.
-        self._columns = [shard.columns() for shard in self.shards]
+        self._columns = [shard.places(shard.open()) for shard in self.shards]
         self._counts = [max(1, shard.rows // rows) for shard in self.shards]
         self._epoch, self._order = -1, np.zeros((0, 2), np.int64)
         self._shuffled: dict[int, Array] = {}

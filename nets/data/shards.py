@@ -114,14 +114,6 @@ class Shard:
                 raise NetworkError(f"{path}: {rows} rows found, expected {self.rows}")
         return columns
 
-    def columns(self) -> dict[str, Column]:
-        """Return the positions of the columns in their files.
-
-        Raises:
-            NetworkError: see `open`.
-        """
-        return self.places(self.open())
-
     def places(self, columns: Mapping[str, np.memmap[Any, np.dtype[Any]]]) -> dict[str, Column]:
         """Return the positions of columns that `open` has mapped."""
         return {

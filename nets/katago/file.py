@@ -5,7 +5,7 @@ import math
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -353,15 +353,7 @@ def _read_head(path: Path, size: int = 4096) -> bytes:
         return b""
 
 
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
-
-
-def _decompressor(raw: bytes) -> _Decompressor:
+def _decompressor(raw: bytes) -> "lzma.LZMADecompressor | zlib._Decompress":
     if raw.startswith(_XZ_MAGIC):
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
     return zlib.decompressobj(wbits=31)

@@ -285,7 +285,7 @@ def _read_dataset(path: Path) -> None:
     dataset = open_dataset(folder)
     for shard in dataset.shards:
         check_shard(shard, dataset.manifest.features, dataset.manifest.features.policy_size(shard.size))
-        for column in shard.columns().values():
+        for column in shard.places(shard.open()).values():
             np.asarray(column.map()).tobytes()  # reads all of it
 
 
