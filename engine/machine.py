@@ -17,13 +17,19 @@ MIN_TO_PLAY = 3 << 30  # bytes; enough for the default options on a few cores
 RESERVE = 256 << 20  # bytes for the threads of a search; without them the C library aborts the process
 
 
-def processor_name() -> str:
-    try:
+def cpu_info(*keys: str) -> str:
+    """Return the first value in /proc/cpuinfo under one of `keys`; empty if there is none."""
+    with contextlib.suppress(OSError):  # only Linux has this file
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:  # not Linux
-        pass
+            key, _, value = line.partition(":")
+            if key.strip() in keys:
+                return value.strip()
+    return ""
+
+
+def processor_name() -> str:
+    if name := cpu_info("model name"):
+        return name
     import platform  # not above, as importlib.metadata below: every start of an engine would wait for it
 
     return platform.processor() or platform.machine()
@@ -36,27 +42,27 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def package_versions() -> dict[str, str]:
+def package_version(package: str) -> str | None:
+    """Return the version of a package, or None if it is not installed."""
     from importlib import metadata
 
-    versions = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def package_versions(*more: str) -> dict[str, str]:
+    """Return the versions of the installed packages among PACKAGES and `more`."""
+    return {package: version for package in (*PACKAGES, *more) if (version := package_version(package))}
 
 
 def start_facts() -> dict[str, str | int]:
     """Return facts to record when a run starts: the machine, the versions of packages, and yomi's commit."""
     import platform
-    from importlib import metadata
 
     facts: dict[str, str | int] = {"host": platform.node(), "cpu": processor_name(), "cores": usable_cores()}
-    versions = {"python": platform.python_version(), **package_versions()}
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        versions["torch"] = metadata.version("torch")
+    versions = {"python": platform.python_version(), **package_versions("torch")}
     return {**facts, **versions, **({"commit": commit} if (commit := _commit()) else {})}
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from yomi import __version__
 from yomi.engine.evaluators.devices import Device, install_command
-from yomi.engine.machine import processor_name, usable_cores
+from yomi.engine.machine import cpu_info, package_version, processor_name, usable_cores
 from yomi.errors import CompileError
 from yomi.language import tr
 from yomi.nets.installation import EXTRA_OF, extra_command, pip_command
@@ -54,22 +53,15 @@ def run(args: argparse.Namespace) -> int:
     return int(broken)
 
 
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def program() -> Iterator[Finding]:
     yield OK, f"yomi {__version__}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}"
     for package in ("numpy", "sgfmill", "tqdm"):
-        if found := _version(package):
+        if found := package_version(package):
             yield OK, f"{package} {found}"
         else:
             yield ERROR, tr("{package} is missing: {command}", package=package, command=pip_command("install", package))
     for package, use in EXTRAS.items():
-        if found := _version(package):
+        if found := package_version(package):
             yield OK, f"{package} {found}"
         else:
             yield MISSING, tr("{use}: {package} is not installed; to install it:", use=tr(use), package=package)
@@ -78,13 +70,7 @@ def program() -> Iterator[Finding]:
 
 def processor() -> Iterator[Finding]:
     yield OK, tr("{processor}: {n} cores for yomi", processor=processor_name(), n=usable_cores())
-    flags = set[str]()
-    with contextlib.suppress(OSError):  # only Linux has this file
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() in ("flags", "Features"):
-                flags = set(value.split())
-                break
+    flags = cpu_info("flags", "Features").split()
     useful = [feature for feature in FEATURES if feature in flags]
     if useful:
         yield OK, tr("features: {names}", names=", ".join(useful))
@@ -110,7 +96,7 @@ def kernels() -> Iterator[Finding]:
             tr("{package} cannot be imported ({error}): {command}", package="numba", error=error, command=command),
         )
         return
-    yield OK, f"numba {numba.__version__}, llvmlite {_version('llvmlite')}"
+    yield OK, f"numba {numba.__version__}, llvmlite {package_version('llvmlite')}"
     yield from compiled_kernels()
     products = tr("int16, without VNNI") if HAS_PAIRS else "fp32"
     if HAS_DOT_PRODUCTS:
@@ -155,7 +141,7 @@ def _megabytes(size: int) -> str:
 
 
 def networks() -> Iterator[Finding]:
-    installed = {name: found for name in ("onnxruntime", "onnxruntime-gpu") if (found := _version(name))}
+    installed = {name: found for name in ("onnxruntime", "onnxruntime-gpu") if (found := package_version(name))}
     if not installed:
         use = tr("networks beyond yomi's own kernels")
         yield MISSING, tr("{use}: {package} is not installed; to install it:", use=use, package="onnxruntime")

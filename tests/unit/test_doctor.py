@@ -97,16 +97,16 @@ def test_doctor_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 def test_doctor_sees_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    real = doctor._version
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "tqdm" else real(name))
+    real = doctor.package_version
+    monkeypatch.setattr(doctor, "package_version", lambda name: None if name == "tqdm" else real(name))
     assert main(["doctor"]) == 1
     assert f"!! tqdm is missing: {pip_command('install', 'tqdm')}\n" in capsys.readouterr().out
 
 
 def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    real = doctor._version
+    real = doctor.package_version
     versions = {"torch": None, "matplotlib": "3.10"}
-    monkeypatch.setattr(doctor, "_version", lambda name: versions[name] if name in versions else real(name))
+    monkeypatch.setattr(doctor, "package_version", lambda name: versions[name] if name in versions else real(name))
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
     assert "ok matplotlib 3.10\n" in text
