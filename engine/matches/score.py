@@ -1,7 +1,6 @@
 """The score of two players by games and by pairs of games, and the state of a test."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from yomi.engine.matches.rating import PAIR_SCORES, Sprt, color_note, difference
@@ -51,14 +50,6 @@ class _Tally:
         games, pairs = self._games, self._pairs
         scores = tuple(sum(n for pair, n in pairs.items() if sum(pair) == score) for score in range(len(PAIR_SCORES)))
         return DuelScore(games[2], games[1], games[0], scores, colors=(pairs[2, 0], pairs[0, 2]))
-
-
-def score_of(points: Mapping[int, int]) -> DuelScore:
-    """Return the score of games. `points` are the first player's points by number (see `GameResult.points`)."""
-    tally = _Tally()
-    for number, count in points.items():
-        tally.add(number, count)
-    return tally.score
 
 
 class MatchState:

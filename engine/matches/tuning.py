@@ -30,7 +30,7 @@ from yomi.engine.matches.compare import INTERVAL, describe, duel_config, duel_ru
 from yomi.engine.matches.duel import DuelTask
 from yomi.engine.matches.parts import check_journal
 from yomi.engine.matches.results import JOURNAL_NAME, MatchError, MatchJournal, points_of, read_journal
-from yomi.engine.matches.score import score_of
+from yomi.engine.matches.score import MatchState
 from yomi.engine.matches.series import Series, SeriesPlayer
 from yomi.engine.matches.settings import TuneSettings, tunable
 from yomi.engine.options import TABLE, Options
@@ -316,6 +316,8 @@ def status(folder: Path) -> str:
     lines += ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     if (folder / CONFIRMATION / JOURNAL_NAME).exists():
         _, last = read_journal(folder / CONFIRMATION / JOURNAL_NAME)
-        score = score_of(points_of(last))
-        lines.append(f"tuned against start: {score}, {score.share:.1%}, {score.verdict}")
+        score = MatchState()
+        for game, points in points_of(last).items():
+            score.note(game, points)
+        lines.append(f"tuned against start: {score.line()}")
     return "\n".join(lines)
