@@ -19,7 +19,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -338,8 +338,9 @@ def _cuda_fault() -> Fault | None:
             build = f"onnxruntime {onnxruntime.__version__} is built for CUDA {wanted}"
             return Fault(f"{build}, NVIDIA's driver runs CUDA {found} at most", command)
     if hasattr(onnxruntime, "preload_dlls"):
-        with _quiet():
-            onnxruntime.preload_dlls()  # finds the CUDA libraries that pip installed
+        # Finds the CUDA libraries that pip installed. It prints what the caller reports as a Fault.
+        with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
+            onnxruntime.preload_dlls()
     for path in (*_libraries("shared"), *_libraries("cuda")):
         try:
             ctypes.CDLL(os.fspath(path), mode=ctypes.RTLD_GLOBAL)
@@ -357,13 +358,6 @@ def _libraries(name: str) -> list[Path]:
     if spec is None or spec.origin is None:
         return []
     return sorted((Path(spec.origin).parent / "capi").glob(f"*onnxruntime_providers_{name}*"))
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Discard stdout in this block. `preload_dlls` prints there what the caller reports as a Fault."""
-    with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
-        yield
 
 
 def install_command(kind: str) -> str:

@@ -42,7 +42,9 @@ def symmetries_of(features: FeatureSet, size: int) -> Symmetries:
         return Symmetries(tables[:, :-1], tables)
     points = np.arange(SIDE * SIDE)
     mirrored = points.reshape(SIDE, SIDE)[::-1].reshape(-1)
-    directions = _mirrored_ways() if features.name.startswith("alphazero") else _mirrored_directions()
+    # dlshogi has ten directions and AlphaZero 66 ways to move, then the same with promotion, then the drops.
+    steps = _mirrored_ways() if features.name.startswith("alphazero") else np.array(DLSHOGI_MIRRORED)
+    directions = np.concatenate([steps, len(steps) + steps, 2 * len(steps) + np.arange(DROPS)])
     labels = np.arange(len(directions) * SIDE * SIDE)
     moves = (directions[:, None] * SIDE * SIDE + mirrored).reshape(-1)
     return Symmetries(np.stack([points, mirrored]), np.stack([labels, moves]))
@@ -62,20 +64,8 @@ def symmetry_tables(size: int) -> npt.NDArray[np.int64]:
     return tables
 
 
-def _mirrored_directions() -> npt.NDArray[np.int64]:
-    # dlshogi's 27 directions: ten, ten with promotion, and the drops.
-    steps = np.array(DLSHOGI_MIRRORED)
-    return _with_promotions(steps)
-
-
 def _mirrored_ways() -> npt.NDArray[np.int64]:
-    # AlphaZero's 139 kinds of move: 66, 66 with promotion, and the drops.
     distances = np.arange(8)
     lines = (8 * np.array(ALPHAZERO_MIRRORED)[:, None] + distances).reshape(-1)
     knights = lines.size + np.array([1, 0])
-    return _with_promotions(np.concatenate([lines, knights]))
-
-
-def _with_promotions(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    count = len(steps)
-    return np.concatenate([steps, count + steps, 2 * count + np.arange(DROPS)])
+    return np.concatenate([lines, knights])
