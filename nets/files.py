@@ -278,6 +278,15 @@ def source_digest(path: Path) -> str:
         raise NetworkError(f"{error.filename or path}: cannot be read: {error.strerror or error}") from error
 
 
+def name_with_digest(path: str | Path) -> str:
+    """Return a file's name with the beginning of its digest, as manifests and runs describe files.
+
+    Raises:
+        NetworkError: see `source_digest`.
+    """
+    return f"{Path(path).name} {source_digest(Path(path))[:16]}"
+
+
 def known_digest(path: Path) -> str:
     """Return `source_digest`, from the cache while size and modification time of the file stay the same.
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from yomi import __version__
 from yomi.engine.machine import start_facts
 from yomi.errors import LineError
-from yomi.nets.files import source_digest, write_atomically
+from yomi.nets.files import write_atomically
 from yomi.nets.installation import require_package
 from yomi.nets.text import first_difference, parse_json
 from yomi.settings import OptionError, flag, number, option
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 RUN_NAME = "run.json"
 RUN_FORMAT = 1
-DIGEST_LENGTH = 16
 FLAG = "--task"
 MAX_TASKS = 1_000_000
 MAX_UNITS = 100_000_000
@@ -166,11 +165,6 @@ def without_task(words: Sequence[str]) -> list[str]:
         if not (is_value or word == FLAG or word.startswith(f"{FLAG}=")):
             kept.append(word)
     return kept
-
-
-def named_network(path: str | Path) -> str:
-    """Return the name of a network's file with the beginning of its digest. Raises NetworkError."""
-    return f"{Path(path).name} {source_digest(Path(path))[:DIGEST_LENGTH]}"
 
 
 def begin_run(folder: Path, run: Run, done: int, *, is_new: bool) -> None:

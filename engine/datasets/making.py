@@ -18,7 +18,7 @@ from yomi.errors import reraised
 from yomi.native.jit import CACHE_DIRECTORY, kernel_key
 from yomi.nets.data.shards import SPLITS, shard_name
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import source_digest
+from yomi.nets.files import name_with_digest
 
 GO_SUFFIXES = (".sgf", ".gib", ".ngf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
 _PART = 1 << 20
@@ -42,11 +42,6 @@ def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
     return found
 
 
-def named(path: Path) -> str:
-    """Return the name of a file with the beginning of its digest, as manifests describe files."""
-    return f"{path.name} {source_digest(path)[:16]}"
-
-
 def readable_files(
     paths: Sequence[Path], suffixes: Sequence[str], left_out: LeftOut
 ) -> tuple[list[Path], tuple[str, ...]]:
@@ -55,7 +50,7 @@ def readable_files(
     for path in find_files(paths, suffixes):
         try:
             refuse_special(path)
-            names[path] = named(path)
+            names[path] = name_with_digest(path)
         except OSError as error:
             left_out.add(path, error.strerror)
         except NetworkError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine.clusters.actors import ClusterOptions
-from yomi.engine.clusters.jobs import Run, named_network
+from yomi.engine.clusters.jobs import Run
 from yomi.engine.default_network import named_file, network_file
 from yomi.engine.evaluators.devices import device_of
 from yomi.engine.game import Game, Say
@@ -27,6 +27,7 @@ from yomi.engine.matches.settings import BOARD, VISITS, DuelSettings, SideBySide
 from yomi.engine.options import TABLE, Options, Value
 from yomi.engine.records import LeftOut
 from yomi.errors import reraised
+from yomi.nets.files import name_with_digest
 from yomi.settings import OptionError
 
 INTERVAL = 10.0  # seconds between lines of progress
@@ -189,7 +190,7 @@ def duel_run(game: Game[Any, Any], players: tuple[Options, Options], description
     for side, player, values in zip(("first", "second"), players, description["options"], strict=True):
         files = {"net": network_file(player, game.name)}
         files["value_net"] = None if player.value_net is None else named_file(player.value_net, game.name)
-        networks |= {f"{side} {name}": named_network(file) for name, file in files.items() if file is not None}
+        networks |= {f"{side} {name}": name_with_digest(file) for name, file in files.items() if file is not None}
         options.append({name: value for name, value in values.items() if name not in files})
     settings = {**description, "options": options, "games": 2 * run.units, **run.settings}
     return dataclasses.replace(run, settings=settings, networks=networks)

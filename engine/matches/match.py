@@ -24,7 +24,7 @@ from yomi.engine.clients.spec import (
     with_unique_names,
 )
 from yomi.engine.clusters.actors import ClusterOptions
-from yomi.engine.clusters.jobs import Run, named_network
+from yomi.engine.clusters.jobs import Run
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.default_network import game_of_network, named_file
 from yomi.engine.game import Game, Say
@@ -49,7 +49,7 @@ from yomi.engine.play import FirstMoves, play_game
 from yomi.engine.records import LeftOut
 from yomi.errors import reraised
 from yomi.language import tr
-from yomi.nets.files import check_folder
+from yomi.nets.files import check_folder, name_with_digest
 
 POLICY = "policy"
 POLICY_MOVES = 8
@@ -234,13 +234,13 @@ def _identity(
     for player, fields in zip(players, description["players"], strict=True):
         files = networks_of(player)
         for flag, file in files.items():
-            networks[f"{player.name} {flag}"] = named_network(named_file(file, game))
+            networks[f"{player.name} {flag}"] = name_with_digest(named_file(file, game))
         command = ["NET" if word in files.values() else word for word in fields["command"]]
         without_places.append({**fields, "command": command})
     source = list(description["opening_source"])  # the texts of the openings are compared, not their place
     source[0] = None if source[0] is None else Path(str(source[0])).name
     if len(source) > 3 and source[3] is not None:
-        networks["openings"] = named_network(named_file(str(source[3]), game))
+        networks["openings"] = name_with_digest(named_file(str(source[3]), game))
         source.pop()
     own = {"players": without_places, "opening_source": source, "games": settings.games}
     return {**description, **own}, networks

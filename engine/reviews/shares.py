@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine.clusters.actors import ClusterOptions, Places, Recipe, moved, sent_networks
-from yomi.engine.clusters.jobs import RUN_NAME, JobError, Part, Run, Task, begin_run, named_network, read_run
+from yomi.engine.clusters.jobs import RUN_NAME, JobError, Part, Run, Task, begin_run, read_run
 from yomi.engine.clusters.units import UnitPool, UnitWorker
 from yomi.engine.game import Game, Say
 from yomi.engine.options import Options
 from yomi.engine.reviews.run import RECORD_ERRORS, Job, Output, ReviewedGame, Reviewers, ReviewSettings
 from yomi.engine.reviews.scans import Progress
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import append_object, complete_lines, copy_file, source_digest, write_atomically
+from yomi.nets.files import append_object, complete_lines, copy_file, name_with_digest, source_digest, write_atomically
 from yomi.nets.text import first_difference, parse_json
 from yomi.system import lock_file
 
@@ -50,7 +50,7 @@ class ReviewShare(contextlib.AbstractContextManager["ReviewShare"]):
             NetworkError, OSError: a file cannot be read or written.
         """
         names = [f"{job.path.name} {_digest(job.path)}" for job in jobs]
-        named = {use: named_network(file) for use, file in networks.items()}
+        named = {use: name_with_digest(file) for use, file in networks.items()}
         run = Run("review", words, task, len(jobs), UNIT, {**settings, UNIT: names}, named)
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.jobs = folder, jobs

@@ -93,12 +93,12 @@ class Shogi(Game[Any, Any]):
         return LearnableShogi(options, **self._learned)
 
     def learning(self, settings: LearnShogiSettings, network: Mapping[str, Any] | None) -> Shogi:
-        from yomi.engine.datasets.making import named
         from yomi.engine.shogi.selfplay import read_openings
+        from yomi.nets.files import name_with_digest
 
         other, path = Shogi(), Path(settings.openings) if settings.openings else None
         openings = read_openings(path)
-        other._learned = {"openings": openings, "named": named(path) if path else "", "network": network}
+        other._learned = {"openings": openings, "named": name_with_digest(path) if path else "", "network": network}
         return other
 
 

@@ -24,7 +24,6 @@ from yomi.engine.datasets.making import (
     announce_kernels,
     find_files,
     held_out,
-    named,
     plan_shards,
     readable_files,
 )
@@ -51,6 +50,7 @@ from yomi.native.go.board import POSITION_DTYPE
 from yomi.native.go.rules import MAX_HISTORY
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset
 from yomi.nets.errors import NetworkError
+from yomi.nets.files import name_with_digest
 from yomi.nets.metadata import FeatureSet
 from yomi.settings import OptionError
 
@@ -79,7 +79,7 @@ def make_dataset(paths: Sequence[Path], folder: Path, settings: MakeGoSettings, 
             GoDataOptions,
             settings,
             shard_rows=settings.shard_rows or (SCORED_ROWS if scorer is not None else SHARD_ROWS),
-            teacher=named(path) if path is not None else "",
+            teacher=name_with_digest(path) if path is not None else "",
             scores=scored,
             precision=settings.precision if has_network else "",
         )
@@ -99,7 +99,7 @@ def _make_scorer(settings: MakeGoSettings, networks: contextlib.ExitStack) -> tu
     path = network_path(settings.score_search, "go")
     check_network(path, "go")
     teacher = networks.enter_context(contextlib.closing(make_teacher(settings, path, 1)))
-    return KomiScorer(teacher, stages, settings.seed), f"{named(path)} {text}"
+    return KomiScorer(teacher, stages, settings.seed), f"{name_with_digest(path)} {text}"
 
 
 def make_go_dataset(

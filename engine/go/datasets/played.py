@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
-from yomi.engine.datasets.making import announce_kernels, named
+from yomi.engine.datasets.making import announce_kernels
 from yomi.engine.datasets.settings import filled
 from yomi.engine.datasets.shards import Columns, Log, ShardMaker, ShardWork, make_shards
 from yomi.engine.default_network import check_network, network_path
@@ -38,6 +38,7 @@ from yomi.native.go.rules import MAX_HISTORY
 from yomi.native.go.scratch import SCRATCH_DTYPE
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, shard_name
 from yomi.nets.errors import NetworkError
+from yomi.nets.files import name_with_digest
 from yomi.nets.katago.outputs import Outputs, RawOutputs, has_no_result, post_process
 
 GAMES = 128  # Concurrent games. They are few, so that games end and new ones begin within a shard.
@@ -62,7 +63,7 @@ def play_dataset(folder: Path, settings: PlayGoDataSettings, work: ShardWork, lo
     check_network(path, "go")
     announce_kernels(GAME, log)
     with contextlib.closing(make_teacher(settings, path, settings.visits)) as teacher:
-        options = filled(PlayOptions, settings, teacher=named(path))
+        options = filled(PlayOptions, settings, teacher=name_with_digest(path))
         return play_go_dataset(folder, options, teacher, log, work)
 
 

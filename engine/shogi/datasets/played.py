@@ -29,7 +29,6 @@ from yomi.engine.clock import UNLIMITED
 from yomi.engine.clusters.actors import ClusterError, ClusterOptions, Places, Recipe
 from yomi.engine.clusters.units import IN_ORDER, UnitPool, UnitWorker
 from yomi.engine.color import BLACK, DRAW, WHITE
-from yomi.engine.datasets.making import named
 from yomi.engine.datasets.settings import filled
 from yomi.engine.datasets.shards import Log, ShardWork
 from yomi.engine.matches.games import Adjudicator
@@ -47,7 +46,7 @@ from yomi.engine.shogi.records.record import GameRecord, RecordError
 from yomi.engine.shogi.settings import PlayShogiDataSettings, ShogiPlayOptions
 from yomi.errors import IllegalMove, reraised
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import remove_drafts, write_atomically
+from yomi.nets.files import name_with_digest, remove_drafts, write_atomically
 from yomi.nets.text import first_difference, parse_json
 from yomi.settings import OptionError
 
@@ -70,7 +69,7 @@ def play_dataset(folder: Path, settings: PlayShogiDataSettings, work: ShardWork,
         spec = parse_spec(settings.engine, GAME.name, GAME.protocol)
         openings = load_records(path) if path else []
         GAME.compile(log)
-        options = filled(ShogiPlayOptions, settings, openings=named(path) if path else "")
+        options = filled(ShogiPlayOptions, settings, openings=name_with_digest(path) if path else "")
         processes = settings.processes or os.cpu_count() or 1
         total = play_shogi_positions(folder, options, settings.positions, spec, openings, processes, log, work.cluster)
     return f"{total} positions in {folder}"

@@ -17,7 +17,6 @@ from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import UNLIMITED
 from yomi.engine.clusters.actors import Places
 from yomi.engine.color import BLACK
-from yomi.engine.datasets.making import named
 from yomi.engine.datasets.settings import filled
 from yomi.engine.datasets.shards import Columns, Log, ShardMaker, ShardWork, make_shards
 from yomi.engine.default_network import network_path
@@ -35,7 +34,7 @@ from yomi.native.tree.buffers import make_batch
 from yomi.nets.data.shards import Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name
 from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.errors import NetworkError
-from yomi.nets.files import source_digest
+from yomi.nets.files import name_with_digest, source_digest
 from yomi.nets.metadata import SHOGI_BOARD
 from yomi.nets.models import default_network
 from yomi.settings import OptionError
@@ -59,7 +58,7 @@ def vary_boards(folders: Sequence[Path], out: Path, settings: VarySettings, work
         network = open_network(GAME.formats, net, SIDE)
         if not isinstance(network, SparseFormat):
             raise OptionError(f"--net {net}: a network of layers found, expected a sparse one")
-        options = filled(ShogiVaryOptions, settings, net=named(net))
+        options = filled(ShogiVaryOptions, settings, net=name_with_digest(net))
         with closing(VariedShards(options, spec, str(net), is_own(spec), network)) as maker:
             return vary_positions(folders, out, options, settings.positions, maker, log, work, settings.shards)
 
