@@ -343,18 +343,3 @@ class GenerationFigures:
         with self._lock:
             found, self._found = self._found, {}
         return {"generation": generation, **found}
-
-
-class TensorBoard:
-    """Writes the figures of a run to TensorBoard's files. Their step is the generation."""
-
-    def __init__(self, writer: Any) -> None:
-        """Write to `writer`, a SummaryWriter of torch.utils.tensorboard."""
-        self._writer = writer
-
-    def add(self, event: Event) -> None:
-        for name, value in figures_of(event).items():
-            self._writer.add_scalar(name, value, event["generation"], event["time"])
-
-    def close(self) -> None:
-        self._writer.close()

@@ -15,7 +15,7 @@ import numpy as np
 from yomi.engine.learning.journal import EARLIER, GENERATIONS, NAME, Event, Journal, LearningError, Progress, disk_use
 from yomi.engine.matches.results import ORDER
 from yomi.engine.pages.review import part
-from yomi.errors import reraised
+from yomi.errors import printable, reraised
 from yomi.nets.files import write_atomically
 from yomi.nets.text import parse_json
 from yomi.system import lock_file, read_bytes
@@ -70,12 +70,8 @@ def _text(folder: Path, progress: Progress, now: float) -> str:
         ("last wait", last("wait", lambda wait: f"{wait['part']} for {wait['for']}, {wait['seconds']:.1f} s")),
         ("last lost", last("lost", lambda lost: f"{lost['part']} ({lost['why']})")),
     ]
-    return "".join(f"{name:11} {_printable(text)}\n" for name, text in lines if text)
-
-
-def _printable(text: str) -> str:
     # Names of engines could contain control sequences of the terminal.
-    return "".join(sign if sign.isprintable() else "?" for sign in text)
+    return "".join(f"{name:11} {printable(text)}\n" for name, text in lines if text)
 
 
 def _title(progress: Progress) -> str:

@@ -28,7 +28,7 @@ from yomi.settings import OptionError, flag, number, option, rows_of
 if TYPE_CHECKING:
     from yomi.engine.clients.spec import EngineSpec
     from yomi.engine.game import Game, Say
-    from yomi.engine.learning.journal import Figures
+    from yomi.engine.learning.journal import Event, Figures
     from yomi.engine.learning.loop import Goal, Loop
     from yomi.engine.learning.store import Store
     from yomi.engine.learning.workers import Workers
@@ -331,11 +331,16 @@ def _tensorboard(wanted: bool, store: Store) -> Iterator[None]:
     if not wanted:
         yield
         return
-    from yomi.engine.learning.journal import TensorBoard
+    from yomi.engine.learning.journal import figures_of
     from yomi.nets.training.progress import tensorboard_writer
 
-    with contextlib.closing(TensorBoard(tensorboard_writer(store.folder / "tensorboard"))) as board:
-        store.journal.listeners.append(board.add)
+    with contextlib.closing(tensorboard_writer(store.folder / "tensorboard")) as writer:
+
+        def write(event: Event) -> None:
+            for name, value in figures_of(event).items():
+                writer.add_scalar(name, value, event["generation"], event["time"])
+
+        store.journal.listeners.append(write)
         yield
 
 

@@ -14,7 +14,6 @@ from typing import Any
 from yomi.engine.matches.games import MatchGame
 from yomi.engine.matches.results import MatchError
 from yomi.engine.records import LeftOut
-from yomi.errors import fault_of
 
 FORMS: tuple[str, ...] = ("round-robin", "gauntlet")
 # Draws in a row without a new opening that end the search: per known opening, and at least.
@@ -69,7 +68,7 @@ def schedule(pairs: Sequence[tuple[int, int]], games: int, openings: int) -> Ite
 
 
 def load_openings(
-    path: Path, moves: int | None, kind: MatchGame[Any], rules: Mapping[str, Any], left_out: LeftOut | None = None
+    path: Path, moves: int | None, kind: MatchGame[Any], rules: Mapping[str, Any], left_out: LeftOut
 ) -> list[str]:
     """Return the openings of a file or a folder's records, each once, in the order of the files' names.
 
@@ -78,10 +77,10 @@ def load_openings(
         moves: number of moves from the initial position; None for all.
         kind: the game.
         rules: rules of the match.
-        left_out: collects games that cannot be read or used; if None, the first one raises.
+        left_out: collects games that cannot be read or used.
 
     Raises:
-        MatchError: a file cannot be read, or there is no opening.
+        MatchError: there is no opening.
     """
     files = record_files(path, kind.suffixes)
     found: dict[str, None] = {}
@@ -89,28 +88,20 @@ def load_openings(
         try:
             records = kind.load_records(file)
         except ValueError as error:
-            _leave_out(file, error, left_out)
+            left_out.add(file, error)
             continue
-        if left_out is not None:
-            left_out.report_notes(file, kind.notes_of(records))
+        left_out.report_notes(file, kind.notes_of(records))
         for record in records:
             try:
                 found[kind.opening_of(record, moves, rules)] = None
             except ValueError as error:
-                _leave_out(file, error, left_out)
-    if left_out is not None:
-        left_out.report(len(files))
-    if not found and left_out is not None and left_out.faults:
+                left_out.add(file, error)
+    left_out.report(len(files))
+    if not found and left_out.faults:
         raise MatchError(f"--openings {left_out.faults[0]}")
     if not found:
         raise MatchError(f"--openings {path}: no record found, expected files ending in {' '.join(kind.suffixes)}")
     return list(found)
-
-
-def _leave_out(file: Path, error: ValueError, left_out: LeftOut | None) -> None:
-    if left_out is None:
-        raise MatchError(f"--openings {fault_of(file, error)}") from None
-    left_out.add(file, error)
 
 
 def record_files(path: Path, suffixes: Sequence[str]) -> list[Path]:

@@ -405,7 +405,7 @@ def _read_go(path: Path) -> None:
         with contextlib.suppress(SgfError):
             record.game()
     with contextlib.suppress(MatchError):
-        load_openings(path, None, kind, {"size": 9})
+        load_openings(path, None, kind, {"size": 9}, LeftOut(lambda line: None))
 
 
 def _shogi_files() -> Files:

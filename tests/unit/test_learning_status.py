@@ -9,6 +9,7 @@ import threading
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,6 @@ from yomi.engine.learning.journal import (
     Journal,
     LearningError,
     Progress,
-    TensorBoard,
     ratings,
 )
 from yomi.engine.learning.page import (
@@ -37,7 +37,7 @@ from yomi.engine.learning.page import (
     status_text,
     write_runs,
 )
-from yomi.nets.training.progress import tensorboard_writer
+from yomi.engine.learning.run import _tensorboard
 from yomi.system import lock_file
 
 START = 1_800_000_000.0
@@ -116,7 +116,7 @@ time        self-play 22%, training 9%, gate 44%, ladder 15%, players wait 0%, t
             self-play 24%, training 10%, gate 48%, ladder 0%, players wait 0%, trainer waits 8% (last 10 generations)
 disk        rows 12.3 kB, games 0 B, networks 0 B, train 0 B, other JOURNAL kB
 last wait   training for rows, 10.0 s, 2 min ago
-last lost   worker 2 (</script><img src=x onerror=alert(1)>?[2J), 31 s ago
+last lost   worker 2 (</script><img src=x onerror=alert(1)>�[2J), 31 s ago
 """
 
 
@@ -391,11 +391,12 @@ def test_tensorboard_reads_the_figures(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    board = TensorBoard(tensorboard_writer(tmp_path))
-    for at, event in EVENTS:
-        board.add({"time": START + at, **event})
-    board.close()
-    found = EventAccumulator(str(tmp_path)).Reload()
+    run: Any = SimpleNamespace(folder=tmp_path, journal=SimpleNamespace(listeners=[]))
+    with _tensorboard(True, run):
+        (write,) = run.journal.listeners
+        for at, event in EVENTS:
+            write({"time": START + at, **event})
+    found = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     losses = [(scalar.step, scalar.value) for scalar in found.Scalars("loss/policy")]
     trainings = [event for _, event in EVENTS if event["event"] == "training"]
     assert losses == [(event["generation"], event["losses"]["policy"]) for event in trainings]

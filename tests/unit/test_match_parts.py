@@ -251,34 +251,39 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
 
 def test_openings_from_records(tmp_path: Path) -> None:
     go, nine = GAMES["go"].matches(), {"size": 9}
+    said: list[str] = []
+
+    def load(path: Path, moves: int | None, kind: Any = go, rules: Any = nine) -> list[str]:
+        said.clear()
+        return load_openings(path, moves, kind, rules, LeftOut(said.append))
+
     (tmp_path / "a.sgf").write_text("(;SZ[9];B[ee];W[cc];B[gg])")
     (tmp_path / "b.sgf").write_text("(;SZ[9];B[ee];W[cc];B[aa])")
-    assert load_openings(tmp_path, None, go, nine) == ["E5 C7 G3", "E5 C7 A9"]
-    assert load_openings(tmp_path, 2, go, nine) == ["E5 C7"]
+    assert load(tmp_path, None) == ["E5 C7 G3", "E5 C7 A9"]
+    assert load(tmp_path, 2) == ["E5 C7"]
     with pytest.raises(MatchError, match=r"a.sgf: a board of 9x9, expected 13x13"):
-        load_openings(tmp_path, None, go, {"size": 13})
+        load(tmp_path, None, rules={"size": 13})
     for name, text in (("c.sgf", "(;SZ[13];B[aa])"), ("d.sgf", "no game"), ("e.sgf", "(;SZ[9];B[bb];W[zz])")):
         (tmp_path / name).write_text(text)
-    lines: list[str] = []
-    assert load_openings(tmp_path, 1, go, nine, LeftOut(lines.append)) == ["E5", "B8"]
-    assert [Path(line.partition(": ")[0]).name for line in lines[:-1]] == ["c.sgf", "d.sgf"]
-    assert lines[-1] == "2 left out, of 5 files"
+    assert load(tmp_path, 1) == ["E5", "B8"]
+    assert [Path(line.partition(": ")[0]).name for line in said[:-1]] == ["c.sgf", "d.sgf"]
+    assert said[-1] == "2 left out, of 5 files"
     with pytest.raises(MatchError, match=r"--openings .*d.sgf: no game"):
-        load_openings(tmp_path / "d.sgf", None, go, nine, LeftOut(lines.append))
+        load(tmp_path / "d.sgf", None)
     for name in ("c.sgf", "d.sgf", "e.sgf"):
         (tmp_path / name).unlink()
     (tmp_path / "b.sgf").write_text("(;SZ[9];B[aa])\n(;SZ[9];B[bb])")
-    assert load_openings(tmp_path / "b.sgf", None, go, nine) == ["A9", "B8"]
+    assert load(tmp_path / "b.sgf", None) == ["A9", "B8"]
     (tmp_path / "b.sgf").write_text("(;SZ[9]AB[aa];W[cc])")
     with pytest.raises(MatchError, match="expected moves in turn from an empty board"):
-        load_openings(tmp_path, None, go, nine)
+        load(tmp_path / "b.sgf", None)
     lines = tmp_path / "lines.sfen"
     lines.write_text("startpos moves 7g7f 3c3d\nposition startpos moves 2g2f\n4k4/9/9/9/9/9/9/9/4K4 b G 1\n")
-    found = load_openings(lines, 1, GAMES["shogi"].matches(), {})
+    found = load(lines, 1, GAMES["shogi"].matches(), {})
     assert found == ["startpos moves 7g7f", "startpos moves 2g2f", "sfen 4k4/9/9/9/9/9/9/9/4K4 b G 1"]
     lines.write_text("startpos moves 7g7e\n")
     with pytest.raises(MatchError, match="7g7e"):
-        load_openings(lines, None, GAMES["shogi"].matches(), {})
+        load(lines, None, GAMES["shogi"].matches(), {})
     assert sorted(shuffled("abcdef", 3)) == list("abcdef")
     assert shuffled("abcdef", 3) == shuffled("abcdef", 3) != list("abcdef")
 

@@ -118,7 +118,7 @@ def test_the_command_writes_what_matches_read(tmp_path: Path, capsys: pytest.Cap
     assert main(words) == 0
     assert "3 openings written" in capsys.readouterr().out
     assert [len(record.moves) for record in load_records(target)] == [36, 36, 36]
-    assert len(load_openings(target, 24, ShogiMatches(), {})) == 3
+    assert len(load_openings(target, 24, ShogiMatches(), {}, LeftOut(pytest.fail))) == 3
     assert main(words) == 2
     assert main([*words, "--plies", "36", "24"]) == 2
     assert "expected the second after the first" in capsys.readouterr().err
