@@ -24,16 +24,14 @@ _KINDS = {
 }
 
 
-def write_network(network: katago.KataGoNetwork, *, text: bool = False, theta: float | None = None) -> bytes:
-    """Return a network as the content of a file. With `theta`, attention blocks get fixed instead of learnable RoPE."""
-    return _Writer(network.version, text, theta).network(network)
+def write_network(network: katago.KataGoNetwork) -> bytes:
+    """Return a network as the content of a file. RoPE of attention blocks is written as learnable."""
+    return _Writer(network.version).network(network)
 
 
 class _Writer:
-    def __init__(self, version: int, text: bool, theta: float | None) -> None:
+    def __init__(self, version: int) -> None:
         self._version = version
-        self._text = text
-        self._theta = theta
         self._out = bytearray()
 
     def _tokens(self, *tokens: object) -> None:
@@ -43,10 +41,7 @@ class _Writer:
 
     def _floats(self, array: npt.NDArray[np.float32]) -> None:
         flat = np.ascontiguousarray(array, dtype="<f4").ravel()
-        if self._text:
-            self._out += (" ".join(repr(float(x)) for x in flat) + "\n").encode()
-        else:
-            self._out += b"@BIN@" + flat.tobytes() + b"\n"
+        self._out += b"@BIN@" + flat.tobytes() + b"\n"
 
     def _record(self, record: object) -> None:
         if isinstance(record, katago.Conv):
@@ -140,15 +135,13 @@ class _Writer:
         self._floats(norm.gamma)
 
     def _attention(self, block: katago.AttentionBlock) -> None:
-        learnable = self._theta is None and block.rope is not None
-        self._tokens(block.heads, block.kv_heads, block.q_dim, block.v_dim, block.rope is not None, learnable)
+        has_rope = is_learnable = block.rope is not None
+        self._tokens(block.heads, block.kv_heads, block.q_dim, block.v_dim, has_rope, is_learnable)
         self._transformer_norm(block.norm)
         self._records(block.q, block.k, block.v, block.out)
-        if learnable and block.rope is not None:
+        if block.rope is not None:
             self._tokens("rope", *block.rope.shape)
             self._floats(block.rope)
-        elif block.rope is not None:
-            self._tokens("rope", self._theta)
 
 
 def _widths(blocks: tuple[katago.Block, ...], channels: int) -> tuple[int, int, int, int]:

@@ -22,7 +22,7 @@ import onnx
 from tests.fakes.books import write_apery, write_yaneuraou, write_ybb
 from tests.fuzz.harness import Files, Reader
 from tests.naive import nnue
-from tests.naive.katago_networks import RandomNetworks
+from tests.naive.katago_networks import RandomNetworks, write_text
 from tests.naive.shogi_networks import NetworkShape
 from tests.naive.shogi_networks import write_network as write_shogi
 from tests.unit.shogi_records import BOD, JKF, KI2_TEXT, KIF_TEXT
@@ -112,7 +112,7 @@ def _written(write: Callable[[Path], object]) -> Callable[[], Files]:
 def _katago_files() -> Files:
     small = write_network(RandomNetworks(11).network(["ordinary", "gpool"], channels=4))
     late = write_network(RandomNetworks(15).network(["attention", "ffn-gated"], channels=4, meta=True))
-    text = write_network(RandomNetworks(8).network(["ordinary"], channels=2), text=True)
+    text = write_text(RandomNetworks(8).network(["ordinary"], channels=2))
     return {
         "old.bin": small,
         "new.bin": late,

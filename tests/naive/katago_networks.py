@@ -24,6 +24,17 @@ from yomi.nets.katago.network import (
     Trunk,
     ValueHead,
 )
+from yomi.nets.katago.write import _Writer
+
+
+class _TextWriter(_Writer):
+    def _floats(self, array: np.ndarray) -> None:
+        self._out += (" ".join(repr(float(x)) for x in array.ravel()) + "\n").encode()
+
+
+def write_text(network: KataGoNetwork) -> bytes:
+    """Return a network as the content of a .txt file, whose floats are text."""
+    return _TextWriter(network.version).network(network)
 
 
 @dataclass

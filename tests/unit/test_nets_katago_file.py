@@ -3,18 +3,20 @@
 import dataclasses
 import gzip
 import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.looping import looped
-from tests.naive.katago_networks import RandomNetworks
+from tests.naive.katago_networks import RandomNetworks, write_text
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.file import looks_like_network, parse_network, read_network
-from yomi.nets.katago.network import Activation, AttentionBlock
+from yomi.nets.katago.network import Activation, AttentionBlock, KataGoNetwork
 from yomi.nets.katago.write import write_network
 
+Write = Callable[[KataGoNetwork], bytes]
 ALL_KINDS = ["ordinary", "gpool", "bottleneck", "attention", "attention-plain", "ffn", "ffn-gated"]
 
 
@@ -40,13 +42,13 @@ def refusal(content: bytes) -> str | None:
 
 
 @looped("version", range(8, 18))
-@looped("text", [False, True])
-def test_reads_back_what_was_written(version: int, text: bool) -> None:
+@looped("write", [write_network, write_text])
+def test_reads_back_what_was_written(version: int, write: Write) -> None:
     activation = Activation.MISH if version >= 11 else Activation.RELU
     made = RandomNetworks(version, activation=activation)
     tip = "rms" if version >= 15 else "bn"
     network = made.network(ALL_KINDS, tip=tip, meta=version >= 15)
-    assert same(network, parse_network(write_network(network, text=text)))
+    assert same(network, parse_network(write(network)))
 
 
 COMPRESSORS = {".gz": gzip.compress, ".xz": lzma.compress}
@@ -55,11 +57,28 @@ COMPRESSORS = {".gz": gzip.compress, ".xz": lzma.compress}
 @pytest.mark.parametrize("suffix", [".bin", ".bin.gz", ".bin.xz", ".txt", ".txt.gz", ".txt.xz"])
 def test_reads_every_container(tmp_path: Path, suffix: str) -> None:
     network = RandomNetworks(8).network(["ordinary"])
-    content = write_network(network, text="txt" in suffix)
+    content = (write_text if "txt" in suffix else write_network)(network)
     path = tmp_path / f"net{suffix}"
     path.write_bytes(COMPRESSORS.get(path.suffix, bytes)(content))
     assert looks_like_network(path)
     assert same(network, read_network(path))
+
+
+def write_with_fixed_rope(network: KataGoNetwork, theta: float) -> bytes:
+    """Return a network's file with fixed instead of learnable RoPE in its only attention block."""
+    (block,) = network.trunk.blocks
+    assert isinstance(block, AttentionBlock)
+    assert block.rope is not None
+    sizes = f"{block.heads}\n{block.kv_heads}\n{block.q_dim}\n{block.v_dim}\n1\n".encode()
+    shape = "\n".join(map(str, block.rope.shape))
+    content = write_network(network)
+    for learnable, fixed in (
+        (sizes + b"1\n", sizes + b"0\n"),
+        (f"rope\n{shape}\n@BIN@".encode() + block.rope.tobytes(), f"rope\n{theta}".encode()),
+    ):
+        assert content.count(learnable) == 1
+        content = content.replace(learnable, fixed)
+    return content
 
 
 def test_fixed_rope_turns_the_first_half_with_y_and_the_second_with_x() -> None:
@@ -72,7 +91,7 @@ def test_fixed_rope_turns_the_first_half_with_y_and_the_second_with_x() -> None:
     block = dataclasses.replace(block, out=made.matmul(6, 8))
     network = made.network(["ordinary"])
     network = dataclasses.replace(network, trunk=dataclasses.replace(network.trunk, blocks=(block,)))
-    read = parse_network(write_network(network, theta=100.0)).trunk.blocks[0]
+    read = parse_network(write_with_fixed_rope(network, 100.0)).trunk.blocks[0]
     assert isinstance(read, AttentionBlock)
     assert read.rope is not None
     # 4 pairs: 100^(-2i/4) for i = 0, 1 in y, then in x.
@@ -82,7 +101,7 @@ def test_fixed_rope_turns_the_first_half_with_y_and_the_second_with_x() -> None:
 def test_fixed_rope_of_an_odd_number_of_pairs_gives_x_one_more() -> None:
     """As KataGo has it (desc.cpp, computeRopeCosSin)."""
     network = RandomNetworks(15).network(["attention"])
-    read = parse_network(write_network(network, theta=8.0)).trunk.blocks[0]
+    read = parse_network(write_with_fixed_rope(network, 8.0)).trunk.blocks[0]
     assert isinstance(read, AttentionBlock)
     assert read.rope is not None
     np.testing.assert_allclose(read.rope[1], [[0, 1], [1, 0], [0.25, 0]], rtol=1e-6)
@@ -98,9 +117,9 @@ def test_every_truncation_is_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [False, True])
-def test_corruption_never_escapes_as_another_error(text: bool) -> None:
-    content = write_network(RandomNetworks(15).network(["ordinary"], channels=2), text=text)
+@pytest.mark.parametrize("write", [write_network, write_text])
+def test_corruption_never_escapes_as_another_error(write: Write) -> None:
+    content = write(RandomNetworks(15).network(["ordinary"], channels=2))
     rng = np.random.default_rng(2)
     refused = 0
     for _ in range(600):
