@@ -28,7 +28,7 @@ from yomi.bench.flags import (
 )
 from yomi.engine.cli.flags import add_old_names, add_options, collect, known_options
 from yomi.engine.cli.games import HELP, game_first, game_in_flags, split_game
-from yomi.engine.cli.output import plot_check, print_facts, print_table, say, write_json
+from yomi.engine.cli.output import format_table, plot_check, print_facts, say, write_json
 from yomi.engine.cli.parser import CliError, Parser
 from yomi.engine.options import Options
 from yomi.engine.pictures import PlotError
@@ -85,10 +85,10 @@ def run(words: Sequence[str]) -> int:
         args.note = partial(write_json, args.json, args.benchmark, command=["yomi", "bench", *words])
     rows: Rows = args.measure(args)
     print_facts()
-    print_table(rows)
+    print(format_table(rows))
     if args.further:
         print()
-        print_table(args.further)
+        print(format_table(args.further))
     files: list[Output] = []
     if args.json is not None:
         files.append((args.json, lambda path: args.note(rows)))

@@ -132,7 +132,7 @@ def _fastest(
         best: _Candidate | None = None
         for candidate in candidates:
             rows.append({**candidate.choice, "evaluations_per_second": candidate.rate})
-            say(_line(candidate))
+            say(f"{_name(candidate)}: {candidate.rate:,.0f} evaluations/s")
             if best is None or candidate.rate > best.rate * CLEAR_GAIN:
                 best = candidate
     return (best.choice, best.rate) if best is not None else (None, 0.0)
@@ -180,10 +180,6 @@ def search_counts(search: PositionSearch, game: SearchableGame, seconds: float) 
         "playouts_per_second": report.playouts / report.seconds,
         "moves_per_second": search.moves_made / report.seconds,
     }
-
-
-def _line(candidate: _Candidate) -> str:
-    return f"{_name(candidate)}: {candidate.rate:,.0f} evaluations/s"
 
 
 def _name(candidate: _Candidate) -> str:

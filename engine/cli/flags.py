@@ -65,14 +65,13 @@ def add_value(
     shown: str = "",
     *,
     low: float | None = None,
-    high: float | None = None,
 ) -> argparse.Action:
-    """Add a flag with a value of the default's type, from `low` to `high`. An optional integer has the default None.
+    """Add a flag with a value of the default's type, at least `low`. An optional integer has the default None.
 
     The help ends with the default, or with `shown`.
     """
     kind, name = KINDS.get(type(default).__name__, "int"), flag.removeprefix("--").replace("-", "_")
-    row = Setting(name, kind, default is None, default, text, unset=shown, low=low, high=high, word=metavar or "")
+    row = Setting(name, kind, default is None, default, text, unset=shown, low=low, word=metavar or "")
     return add_setting(group, row, None if shown else default, absent=default)
 
 

@@ -233,7 +233,7 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
 
 def calibrate(path: Path, size: int, device: str, seconds: float) -> None:
     from yomi.engine.calibration import tune
-    from yomi.engine.cli.output import print_facts, print_table
+    from yomi.engine.cli.output import format_table, print_facts
     from yomi.engine.evaluators.devices import devices_of
     from yomi.engine.players.setup import save_tuning
     from yomi.nets.load import game_of
@@ -252,5 +252,5 @@ def calibrate(path: Path, size: int, device: str, seconds: float) -> None:
     tuning, rows = tune(options, game, seconds, say)
     target = save_tuning(path, size, tuning)
     print_facts()
-    print_table(rows)
+    print(format_table(rows))
     echo(f"{game.board_name(options)}: {path.name} is searched with {tuning}\nstored in {target}")

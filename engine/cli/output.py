@@ -113,10 +113,6 @@ def format_table(rows: Sequence[Row]) -> str:
     return "\n".join([line(columns), line("-" * w for w in widths), *map(line, cells)])
 
 
-def print_table(rows: Sequence[Row]) -> None:
-    print(format_table(rows))
-
-
 def print_facts() -> None:
     print("; ".join(f"{name} {value}" for name, value in machine_facts().items()))
 

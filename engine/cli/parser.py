@@ -76,11 +76,10 @@ def sentence(text: str) -> str:
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line and suggest similar words. `-h` fits on one screen, `--help-all` shows all."""
 
-    def __init__(self, *, add_help: bool = True, **settings: Any) -> None:
+    def __init__(self, **settings: Any) -> None:
         settings.setdefault("formatter_class", Formatter)
         super().__init__(**settings, add_help=False)
-        if add_help:
-            add_help_flags(self)
+        add_help_flags(self)
 
     def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn; it raises here
         hint = (

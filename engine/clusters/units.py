@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import math
 from collections import Counter, deque
@@ -166,8 +167,8 @@ class _Schedule:
             heapq.heappush(self._again, number)
 
 
-class UnitPool:
-    """Actors that do the units of a command. A context manager."""
+class UnitPool(contextlib.AbstractContextManager["UnitPool"]):
+    """Actors that do the units of a command."""
 
     def __init__(
         self, place: ClusterOptions | int, prepare: Callable[[int], tuple[Recipe, int]], say: Callable[[str], None]
@@ -203,9 +204,6 @@ class UnitPool:
     def close(self) -> None:
         """Disconnect. Unfinished units are lost."""
         self._actors.close()
-
-    def __enter__(self) -> UnitPool:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -163,9 +163,8 @@ class Store:
         folder.mkdir(exist_ok=True)
         manifest = folder / "manifest.json"
         try:
-            if manifest.exists() and not set(dataclasses.asdict(Manifest(""))) <= set(
-                json.loads(manifest.read_bytes())
-            ):
+            fields = set(json.loads(Manifest("").to_json()))
+            if manifest.exists() and not fields <= set(json.loads(manifest.read_bytes())):
                 raise ValueError("fields are missing")
         except (ValueError, TypeError, RecursionError) as error:
             _log.warning("%s: damaged (%s), written again", manifest, error)

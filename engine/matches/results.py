@@ -231,7 +231,8 @@ class MatchJournal(contextlib.AbstractContextManager["MatchJournal"]):
                 self._file.truncate(0)
                 try:
                     self.kept = json.loads(json.dumps(dict(make_kept())))
-                    self._append({"yomi-match": JOURNAL_FORMAT, **described, "kept": self.kept})
+                    header = {"yomi-match": JOURNAL_FORMAT, **described, "kept": self.kept}
+                    append_object(self._file, header, sync=True)
                 except BaseException:
                     with contextlib.suppress(OSError):  # Windows keeps an open file
                         self.path.unlink()
@@ -271,10 +272,7 @@ class MatchJournal(contextlib.AbstractContextManager["MatchJournal"]):
 
     def _write(self, data: Mapping[str, object]) -> None:
         with reraised(OSError, MatchError, f"{self.path}: "):
-            self._append(data)
-
-    def _append(self, data: Mapping[str, object]) -> None:
-        append_object(self._file, data, sync=True)
+            append_object(self._file, data, sync=True)
 
 
 def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:

@@ -47,14 +47,13 @@ class Manifest:
     # Name of each source with the first digits of its digest. A run resumes only with the same sources. A set without
     # digests can be read but not resumed.
     sources: tuple[str, ...] = ()
-    format: int = FORMAT
 
     @property
     def features(self) -> FeatureSet:
         return feature_set(self.feature_set)
 
     def to_json(self) -> str:
-        record = {"format": self.format, "feature_set": self.feature_set, "sources": list(self.sources)}
+        record = {"format": FORMAT, "feature_set": self.feature_set, "sources": list(self.sources)}
         return json.dumps({**record, "options": dict(self.options)}, indent=1, sort_keys=True) + "\n"
 
 

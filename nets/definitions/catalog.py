@@ -20,7 +20,6 @@ from yomi.nets.sparse import read_sparse
 from yomi.nets.user_files import PythonFileError, is_in_file, load_object
 
 if TYPE_CHECKING:
-    from yomi.nets.definitions.base import Network
     from yomi.nets.training.config import Config
 
 NETWORKS: dict[str, type[Network]] = {

@@ -73,7 +73,7 @@ class _Writer:
         if node.op == "placeholder":
             return self._input(node)
         if node.op == "get_attr":
-            return self._graph.constant(to_numpy(_attribute(self._network, str(node.target))))
+            return self._graph.constant(to_numpy(operator.attrgetter(str(node.target))(self._network)))
         inputs = [self._values[value] for value in node.args if isinstance(value, fx.Node)]
         if node.op == "call_module":
             module = self._modules[str(node.target)]
@@ -129,10 +129,6 @@ class _Writer:
     def _linear(self, module: nn.Linear, x: str) -> str:
         weights = [self._graph.constant(to_numpy(part)) for part in (module.weight, module.bias)]
         return self._graph.op("Gemm", x, *weights, transB=1)
-
-
-def _attribute(network: nn.Module, path: str) -> Any:
-    return operator.attrgetter(path)(network)
 
 
 # ONNX files are written node by node from the graph that torch.fx traces. PyTorch's exporter needs packages that

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from yomi.nets.definitions.base import Network, conv
+from yomi.nets.definitions.base import Network, conv, he_normal
 from yomi.nets.definitions.blocks import (
     ACTIVATIONS,
     NORMS,
@@ -149,11 +149,7 @@ class GoNetwork(Network):
         self._initialise()
 
     def _initialise(self) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d | nn.Linear):
-                nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+        he_normal(self)
         # As in KataGo: at first blocks change nothing, and heads predict little (Fixup, Zhang et al. 2019).
         for block in self.blocks:
             assert isinstance(block, Block)

@@ -108,10 +108,6 @@ def weighted(
     found: dict[str, Tensor], weights: SimpleNamespace, outputs: dict[str, Tensor], example: Example
 ) -> Tensor:
     """Return the sum of losses times weights. Trainings use this loss by default."""
-    return total(found, weights)
-
-
-def total(found: dict[str, Tensor], weights: SimpleNamespace) -> Tensor:
     return torch.stack([getattr(weights, name) * loss for name, loss in found.items()]).sum()
 
 

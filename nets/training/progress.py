@@ -103,7 +103,6 @@ def can_plot() -> bool:
 
 def plot_curves(train: Path, test: Path, picture: Path) -> None:
     """Plot the numeric columns of both tables over the steps. Needs matplotlib."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     curves: list[tuple[str, list[tuple[float, float]]]] = []
@@ -118,7 +117,6 @@ def plot_curves(train: Path, test: Path, picture: Path) -> None:
         return
     height = -(-len(curves) // columns)
     figure = Figure(figsize=(4.0 * columns, 3.0 * height), layout="constrained")
-    FigureCanvasAgg(figure)
     for number, (title, known) in enumerate(curves, 1):
         axes = figure.add_subplot(height, columns, number)
         axes.plot([x for x, _ in known], [y for _, y in known], marker="." if len(known) < 20 else None)

@@ -23,7 +23,7 @@ ALLOWED = {
     "engine/cli/output.py: LogFile": "a log of lines for people",
     "engine/selfplay.py: _append": "rows for append_whole",
     "engine/cli/train.py: _note_start": "a journal for append_object",
-    "engine/evaluators/devices.py: _quiet": "the null device",
+    "engine/evaluators/devices.py: _cuda_fault": "the null device",
     "engine/go/datasets/games.py: _save_part": "to the stream of atomic_writer",
     "engine/learning/journal.py: Journal.append": "a journal for append_object",
     "engine/learning/page.py: _is_going_on": "only the lock",
