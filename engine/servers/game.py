@@ -47,8 +47,8 @@ class ServerGame(abc.ABC, Generic[D]):
     decided: tuple[int, D] | None = None  # (ply, our decision for it)
     max_seconds = 0.0  # longest time of one of our moves, measured here
 
-    def __init__(self, identity: str, color: int, names: Mapping[int, str], records: Path, record: str) -> None:
-        """Choose the file of the record in the folder `records`. `record` is a unique name for it.
+    def __init__(self, identity: str, color: int, names: Mapping[int, str], records: Path, name: str) -> None:
+        """Choose the record's file in the folder `records`. `name` is unique; the day of the start is put before it.
 
         Raises OSError if the folder cannot be made.
         """
@@ -56,8 +56,8 @@ class ServerGame(abc.ABC, Generic[D]):
         self.color = color
         self.names = names
         records.mkdir(parents=True, exist_ok=True)
-        name = re.sub(r"[^\w.+@-]", "_", f"{time.strftime('%Y%m%d')}-{record}")
-        self.path = records / (name[:MAX_NAME] + self.suffix)  # the record's file
+        stem = re.sub(r"[^\w.+@-]", "_", f"{time.strftime('%Y%m%d')}-{name}")[:MAX_NAME]
+        self.path = records / f"{stem}{self.suffix}"  # the record's file
 
     @property
     def opponent(self) -> str:
@@ -82,7 +82,7 @@ class ServerGame(abc.ABC, Generic[D]):
 
     @abc.abstractmethod
     def save(self) -> None:
-        """Write the record. Raises OSError. It is written after each move, so that a crash loses nothing."""
+        """Write the record, after each move, so that a crash loses nothing. Raises OSError."""
 
     def find_record(self, load: Callable[[Path], R], is_ours: Callable[[R], bool]) -> R | None:
         """Return the record that an earlier run wrote of this game, and continue its file; None if there is none."""

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.contract.conftest import GO, Make
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.go_boards import played
 from tests.waiting import in_background, wait_until
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.analysis.fields import Settings
 from yomi.engine.go.analysis.query import read_query
@@ -20,7 +22,7 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.players import analyst as go_analyst
 from yomi.engine.go.players import player as go
 from yomi.engine.go.players.analyst import IDLE_QUEUES, GoAnalyst, QueuePool, make_analysts
-from yomi.engine.go.players.setup import Analysis
+from yomi.engine.go.players.setup import Analysis, models_of
 from yomi.engine.go.points import square
 from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError, Request
@@ -158,9 +160,26 @@ def test_the_raw_winrate_is_that_of_the_root(networked: GoAnalyst, symmetry: str
 
 def test_the_network_is_reported_as_katago_reports_it(networked: GoAnalyst) -> None:
     (model,) = networked.models
-    assert (model.pop("version"), model.pop("maxBatchSize")) > (0, 0)
+    assert model.pop("version") > 0
+    assert model.pop("maxBatchSize") > 0
     name = Path(networked.options.net).name
     assert model == {"name": name, "internalName": "random-net", "usesHumanSLProfile": False, "usingFP16": "false"}
+
+
+def test_half_precision_is_reported_as_katago_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    info = SimpleNamespace(name="b18", model_version=14, meta_input=False)
+    network = SimpleNamespace(info=info, batch_size=32, precision="fp16")
+    monkeypatch.setattr("yomi.engine.go.players.setup.network_in", lambda evaluator: network)
+    assert models_of(UniformEvaluator(), Options(net="nets/b18.bin.gz")) == [
+        {
+            "name": "b18.bin.gz",
+            "internalName": "b18",
+            "maxBatchSize": 32,
+            "usesHumanSLProfile": False,
+            "version": 14,
+            "usingFP16": "true",
+        }
+    ]
 
 
 def test_the_moves_before_the_root_are_hidden_if_that_is_asked_for(networked: GoAnalyst) -> None:

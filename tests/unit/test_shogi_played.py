@@ -28,7 +28,7 @@ from yomi.engine.shogi.datasets.played import (
 )
 from yomi.engine.shogi.datasets.rows import read_rows, records_of
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack_game, unpack
+from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack_game, read_hcpe, unpack
 from yomi.engine.shogi.records.record import GameRecord, parse_usi_line
 from yomi.engine.shogi.settings import ShogiDataOptions
 from yomi.nets.data.shards import open_dataset
@@ -79,7 +79,8 @@ def play(
 def test_rows_are_what_the_engine_saw_and_said() -> None:
     engine = FakeEngine()
     played = play(engine)
-    positions = hcpe_rows(pack_game(played.rows, played.winner))
+    data = pack_game(played.rows, played.winner)
+    positions = hcpe_rows(data)
     assert len(positions) == len(engine.shown) < played.plies
     for (placement, recorded), shown in zip(positions, engine.shown, strict=True):
         game = parse_usi_line(shown).game()
@@ -88,6 +89,7 @@ def test_rows_are_what_the_engine_saw_and_said() -> None:
         assert recorded.score == 10 * game.ply - 5
     assert played.ending == MAX_MOVES
     assert played.winner == 0
+    assert {record.ending for record in read_hcpe(data)} == {"HIKIWAKE"}
     assert played.plies == 60
 
 

@@ -69,6 +69,7 @@ def test_hcpe_is_that_of_cshogi() -> None:
         assert (int(row["eval"]), int(row["bestMove16"]), int(row["gameResult"])) == (move.score, move.move, winner)
         assert (recorded.score, recorded.move) == (move.score, move.move)
         assert found.board == placement.board
+    assert {record.ending for record in packed.read_hcpe(data)} == {"TORYO"}
 
 
 def test_hcpe_leaves_out_games_without_result_and_moves_without_evaluation() -> None:
