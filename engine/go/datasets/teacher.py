@@ -246,7 +246,7 @@ START_KOMI = 6.5
 Winrate = Callable[[float], float]  # Black's winrate in [0, 1] at a komi
 
 
-# (step of the komi in points, playouts of each search with such steps).
+# step of the komi in points, and playouts of each search with such steps
 Stage: TypeAlias = tuple[int, int]
 
 
