@@ -192,6 +192,8 @@ def _make_loop(
     growth = parse_growth(settings.grow)
     if "kind" not in network:  # keys of the default network
         default = dict(learnable.network)
+        if network.get("start"):  # the file describes its network
+            default = {"kind": default["kind"]}
         if POOLING in default and isinstance(blocks := network.get(BLOCKS), int):  # may be fewer than the default's
             most = max([blocks, *(each for _, each in growth)])
             default[POOLING] = [index for index in default[POOLING] if index < most]

@@ -169,28 +169,29 @@ def test_keys_are_set_without_a_file(tmp_path: Path) -> None:
 )
 def test_the_default_network_can_have_other_blocks(blocks: int, grow: str, pooling: list[int], tmp_path: Path) -> None:
     """Its list of pooling blocks names the fourth, which a smaller network does not have, or not at first."""
-    pytest.importorskip("torch", reason="training needs PyTorch (yomi-engine[train])")
-    run, settings = RunSettings(out=tmp_path / "run", processes=0), learn_settings({"grow": grow} if grow else {})
-    game, tables = GO.learning(make_settings(GO.settings_kind(COMMAND), {}), None), {"network": {"blocks": blocks}}
-    loop = _make_loop(run, game, Options(size=5), settings, tables, [], print, None, lambda figures: None)
-    try:
-        assert loop.store.asked["network"]["pooling_blocks"] == pooling
-    finally:
-        loop.store.close()
+    found = _network_of_a_run(tmp_path, {"blocks": blocks}, {"grow": grow} if grow else {})
+    assert found["pooling_blocks"] == pooling
+
+
+def test_a_start_takes_the_place_of_the_default_network(tmp_path: Path) -> None:
+    tables = _read_tables(None, "go", ["network.start=fast"])
+    assert _network_of_a_run(tmp_path, tables["network"], {}) == {"kind": "go", "start": tables["network"]["start"]}
+    with pytest.raises(NetworkError, match=r"options \['blocks'\], expected the name of a file"):  # 3 is the user's
+        _network_of_a_run(tmp_path / "other", {**tables["network"], "blocks": 3}, {})
 
 
 def test_blocks_that_are_no_number_are_refused(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="training needs PyTorch (yomi-engine[train])")
-    game = GO.learning(make_settings(GO.settings_kind(COMMAND), {}), None)
     with pytest.raises(NetworkError, match="blocks"):
-        _make_loop(
-            RunSettings(out=tmp_path / "run", processes=0),
-            game,
-            Options(size=5),
-            learn_settings({}),
-            {"network": {"blocks": "many"}},
-            [],
-            print,
-            None,
-            lambda figures: None,
-        )
+        _network_of_a_run(tmp_path, {"blocks": "many"}, {})
+
+
+def _network_of_a_run(folder: Path, network: dict[str, Any], found: dict[str, str]) -> Any:
+    """Begin a run in folder / "run" and return its [network]."""
+    pytest.importorskip("torch", reason="training needs PyTorch (yomi-engine[train])")
+    run, settings = RunSettings(out=folder / "run", processes=0), learn_settings(found)
+    game = GO.learning(make_settings(GO.settings_kind(COMMAND), {}), None)
+    loop = _make_loop(run, game, Options(size=5), settings, {"network": network}, [], print, None, lambda figures: None)
+    try:
+        return loop.store.asked["network"]
+    finally:
+        loop.store.close()
