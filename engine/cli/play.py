@@ -56,10 +56,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         add_options(child, game, leave_out=("ponder", "stochastic_ponder"))
 
 
+def _level(game: Game[Any, Any], options: Options) -> int:
+    return Follower(game.name).level if options.level == AUTO else options.level
+
+
 def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options, str]:
     """Return the options with the settings of the level, and a line about the level ("" at full strength)."""
     options = collect(args, game)
-    level = Follower(game.name).level if options.level == AUTO else options.level
+    level = _level(game, options)
     if level == FULL:
         return options, ""
     settings = level_settings(game, level, options)
@@ -71,7 +75,7 @@ def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options,
 
 def advice_settings(game: Game[Any, Any], options: Options) -> dict[str, Value]:
     """If the engine plays at a level, return the options of full strength for hints and scores, otherwise none."""
-    if options.level in (FULL, COUNT):
+    if _level(game, options) in (FULL, COUNT):
         return {}
     settings = level_settings(game, 1, options)  # all levels have the same names
     defaults = {name: TABLE[name].default_for(game.name) for name in settings if TABLE[name].live}

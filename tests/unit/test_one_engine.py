@@ -11,6 +11,7 @@ import pytest
 import yomi
 from tests.fakes.session import ScriptedSession
 from tests.fakes.shogi_player import FakeShogiPlayer
+from yomi.engine.cli.play import advice_settings
 from yomi.engine.clock import Clock
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.levels import AUTO, COUNT, Follower, LevelSwitch, level_settings
@@ -161,9 +162,11 @@ def test_the_level_auto_follows_the_player(state: Path) -> None:
     results = [False, False, True, False, False, False]
     assert [follower.note(won) for won in results] == [False] * 5 + [True]
     assert follower.level == 5
+    assert advice_settings(GAMES["go"], Options(level=AUTO))["visits"] is None
     for _ in range(3 * COUNT):
         follower.note(True)
     assert follower.level == COUNT
+    assert advice_settings(GAMES["go"], Options(level=AUTO)) == {}, "full strength: the player's own limits"
     for damaged in ("broken", "[]", '"go"', "\0"):
         state.write_text(damaged)
         assert Follower("go").level == 5
@@ -209,11 +212,16 @@ def test_gtp_tells_results_to_the_level_auto(state: Path, capsys: pytest.Capture
     session = ScriptedSession(options=Options(size=5))
     session.send("kata-set-param level auto")
     for _ in range(2):
+        session.send("clear_board")
+        session.send("play w resign")  # no move of yomi yet
         session.send("genmove b")
         session.send("play w resign")
         session.send("final_score")
+        session.send("undo")
+        session.send("genmove b")  # the game goes on, and ends again
+        session.send("play w resign")
     assert capsys.readouterr().err == ""
-    session.send("play w resign")  # no move of yomi since the last result
+    session.send("clear_board")
     session.send("genmove b")
     session.send("play w resign")
     assert "yomi: level 4 of 20 (" in capsys.readouterr().err

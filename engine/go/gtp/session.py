@@ -98,7 +98,8 @@ class Session(BaseSession):
         # Whether the controller has disconnected: answer the remaining commands without thinking.
         self.is_hurried = False
         self._has_told_hurry = False
-        self.color: int | None = None  # of the last `genmove` of the game; None once its result is known
+        self.color: int | None = None  # of the game's last `genmove`
+        self._is_counted = False  # whether the level auto knows the game's result
         self._make_player = make_player
         self._player: GoPlayer | None = None
         self._game: GoGame | None = None
@@ -156,7 +157,7 @@ class Session(BaseSession):
 
     @game.setter
     def game(self, game: GoGame) -> None:
-        self._game = game
+        self._game, self.color, self._is_counted = game, None, False
 
     def request(self, color: int | None = None, *, is_analysis: bool = False, **fields: Any) -> Request[GoGame]:
         """Return a request to search the game. `interrupt` stops it from now on.
@@ -207,10 +208,11 @@ class Session(BaseSession):
         return self.is_hurried or self._interrupted_at >= self.arrival
 
     def note_winner(self, winner: int | None) -> None:
-        """Pass the winner of a game to the level auto, and report a new level on stderr."""
-        color, self.color = self.color, None
-        if color and winner and (text := self.level.note_result(winner != color)):
-            print(f"yomi: {text}", file=sys.stderr, flush=True)
+        """Pass the winner of the game to the level auto, once, and report a new level on stderr."""
+        if self.color and winner and not self._is_counted:
+            self._is_counted = True
+            if text := self.level.note_result(winner != self.color):
+                print(f"yomi: {text}", file=sys.stderr, flush=True)
 
     def tell_hurry(self) -> None:
         """Warn once if a search was cut short because the input has ended."""
