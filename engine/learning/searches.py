@@ -35,7 +35,7 @@ class Searches:
     ) -> None:
         """Allocate `count` trees, each for `playouts` playouts."""
         self.spec, self.queue, self.settings = spec, queue, settings
-        self._forest = make_forest(spec, count, playouts)
+        self._forest = make_forest(spec, count, playouts, settings.cache_size)
         self._roots = spec.positions(count)
         self._histories = np.zeros((count, spec.max_history), np.uint64)
         self._rngs = np.random.SeedSequence(seed).generate_state(count, np.uint64)[:, None] | np.uint64(1)
@@ -77,6 +77,7 @@ class Searches:
         self._use_batch(batch)
         for search in self.slots:
             search.configure(settings)
+            search.clear_cache()
 
     @property
     def evaluations(self) -> int:
@@ -146,6 +147,10 @@ class GameSearch(TreeRoot):
         """Make the position of a game the root. For `line`, which must not be empty, see `move_to`."""
         self.move_to(game, line)
         self.allow(None)
+
+    def clear_cache(self) -> None:
+        """Drop the cached evaluations. Komi, rules and network are no part of their keys."""
+        self.tree.cache_keys[:] = 0
 
     def search(self, playouts: int) -> None:
         """Request playouts, which `Searches.advance` makes. A solved root ends the search early."""

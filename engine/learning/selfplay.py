@@ -31,6 +31,9 @@ RECENT = 5  # searches in a row that must see the game decided before visits are
 FORKABLE = 64  # latest games from which others branch off
 REANALYZABLE = 500  # latest games kept for reanalysis: 0.1 MB each in Go, more for long games
 OPENING_SHARE = 0.3  # mean number of opening moves drawn from the policy, per unit of board size
+# Bytes of each game's cache: 4,096 evaluations on 9x9. Searches of successive moves need many positions twice. With the
+# cache a row of PUCT takes 103 evaluations, without it 156 (9x9, a network of 4 blocks of 48 channels).
+CACHE = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +189,7 @@ class SelfPlay(Generic[G]):
 
     def _begin_one(self, search: GameSearch) -> GameCoroutine[FinishedGame[G] | DroppedGame]:
         """Return the next game: against itself, against an engine, or a reanalysis of a past game."""
+        search.clear_cache()
         if self._earlier and self.rng.random() < self.settings.reanalyze:
             return self.reanalyze_one(search, self._earlier[int(self.rng.integers(len(self._earlier)))])
         if self._opponents is None or (engine := self._opponents.invite(int(self.rng.choice((BLACK, WHITE))))) is None:
@@ -287,7 +291,7 @@ class SelfPlay(Generic[G]):
     def _adapted(self, search: SearchSettings) -> SearchSettings:
         settings = self.settings
         noise, total = settings.noise, settings.noise_total
-        return dataclasses.replace(search, cache_size=0, ownership=False, root_noise=noise, root_noise_total=total)
+        return dataclasses.replace(search, cache_size=CACHE, ownership=False, root_noise=noise, root_noise_total=total)
 
     def _begin(self) -> tuple[G, int | None]:
         """Return (new game, None), or (game with the first moves of an earlier one, next move to avoid)."""

@@ -368,9 +368,10 @@ def _at_cache_line(count: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 # A forest is a `Tree` whose arrays have one more axis, the first: the number of the tree. It serves parallel games.
-def make_forest(spec: GameSpec, count: int, playouts: int) -> Tree:
-    """Return `count` empty trees without a cache, each for `playouts` playouts."""
-    one = make_tree(int((playouts + 1) * bytes_per_node(spec.mean_moves)), spec.mean_moves, 0, spec.policy_size)
+def make_forest(spec: GameSpec, count: int, playouts: int, cache_size: int = 0) -> Tree:
+    """Return `count` empty trees, each for `playouts` playouts and with a cache of its own; see `make_tree`."""
+    memory = int((playouts + 1) * bytes_per_node(spec.mean_moves))
+    one = make_tree(memory, spec.mean_moves, cache_size, spec.policy_size, spec.cached_moves)
     arrays = {name: np.repeat(array[None], count, 0) for name, array in one._asdict().items()}
     arrays["locks"] = arrays["nodes"].view(np.uint8)
     return Tree(**arrays)
