@@ -21,7 +21,7 @@ LINES = ("", "C3 B3", "C3 D3 C4 D4 C2")
 
 
 def searches(evaluator: Any, count: int, playouts: int = PLAYOUTS, **settings: Any) -> Searches:
-    chosen = SearchSettings(cache_size=0, symmetry="none", **settings)
+    chosen = SearchSettings(**{"cache_size": 0, "symmetry": "none", **settings})
     return Searches(go_spec(SIZE), InlineQueue(evaluator), chosen, count, playouts, 1)
 
 
@@ -71,6 +71,24 @@ def test_a_tree_goes_on_below_a_move() -> None:
     assert search.root_visits > 10
     search.run(Limits(playouts=50))
     assert contents_of(small.tree) == contents_of(search.tree)
+
+
+def test_a_cache_saves_evaluations_and_changes_no_search() -> None:
+    evaluations, found = {}, {}
+    for size in (0, 2**20):
+        game, made, found[size] = new_game(SIZE), searches(UniformEvaluator(1), 1, cache_size=size), []
+        for evaluator in (UniformEvaluator(1), ScriptedEvaluator(1)):
+            made.use(InlineQueue(evaluator), made.settings)  # the evaluations of the other one are dropped
+            for _ in range(2):
+                made.slots[0].begin(game)
+                made.slots[0].search(PLAYOUTS)
+                make_all(made)
+                children = made.slots[0].children()
+                found[size].append(dict(zip(children["move"].tolist(), children["visits"].tolist(), strict=True)))
+                game.play(game.side_to_move, best_move(made.slots[0]))
+        evaluations[size] = made.evaluations
+    assert found[0] == found[2**20]
+    assert evaluations[2**20] < 0.9 * evaluations[0]
 
 
 @pytest.mark.parametrize("kind", [ScriptedEvaluator, RootedEvaluator])

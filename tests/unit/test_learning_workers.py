@@ -122,6 +122,19 @@ def test_self_play_returns_in_time_even_if_no_game_has_ended() -> None:
         selfplay.close()
 
 
+def test_games_do_not_share_evaluations() -> None:
+    """Komi is no part of the keys of the cache."""
+    selfplay = SelfPlay(GAMES["go"], Options(size=9, evaluator="uniform", workers=1), LearnSettings(games=1), 1)
+    try:
+        (search,) = selfplay.searches.slots
+        while not search.tree.cache_keys.any():  # moves share them
+            selfplay.play(0.001)
+        selfplay._begin_one(search)
+        assert not search.tree.cache_keys.any()
+    finally:
+        selfplay.close()
+
+
 def test_the_benchmark_of_self_play_keeps_to_its_time() -> None:
     options = Options(size=19, evaluator="uniform", workers=1)
     found = _play(GAMES["go"], options, 64, 1, time.monotonic() + 300.0, 600)  # half a second of the five minutes
