@@ -109,17 +109,12 @@ def _word(number: int, content: bytes = b"") -> bytes:
 
 
 def _number_of(word: bytes) -> tuple[int, bool]:
-    """Return the number in a word, and whether the word is undamaged. Early versions wrote 0 as the CRC-32."""
+    """Return the number in a word, and whether the word is that of a number alone."""
     number = int.from_bytes(word[: WORD // 2], "little")
-    return number, word == _word(number) or (len(word) == WORD and not any(word[WORD // 2 :]))
+    return number, word == _word(number)
 
 
 def _read_game(frame: bytes) -> SelfPlayGame | None:
     """Parse a word and the content after it. Return None if they are damaged."""
     word, content = frame[:WORD], frame[WORD:]
-    if word != _word(len(content), content) and any(word[WORD // 2 :]):
-        return None
-    try:
-        return SelfPlayGame.from_bytes(content)
-    except Exception:  # numpy and zipfile raise a dozen kinds for content of an early version, without a checksum
-        return None
+    return SelfPlayGame.from_bytes(content) if word == _word(len(content), content) else None

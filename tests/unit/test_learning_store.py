@@ -320,15 +320,6 @@ def test_zeros_behind_the_games_are_dropped(open_store: Callable[..., Store], ca
     assert warnings_in(caplog) == [f"{path}: 5000 damaged bytes dropped, 1 games kept"]
 
 
-def test_games_of_an_early_version_are_read(open_store: Callable[..., Store]) -> None:
-    store = open_store()
-    store.close()
-    games = [played(number).to_bytes() for number in range(2)]
-    content = bytes(8) + b"".join(len(game).to_bytes(8, "little") + game for game in games)
-    (store.folder / "pending-05.rows").write_bytes(content)
-    assert games_of(open_store()) == [0, 1]
-
-
 @pytest.mark.parametrize("text", ["[]", "3", "", "\0\0\0\0", "{", "null", "[" * 100_000])
 @pytest.mark.parametrize("name", ["settings.json", "state.json"])
 def test_settings_and_states_that_are_none_are_one_line(open_store: Callable[..., Store], name: str, text: str) -> None:
