@@ -178,6 +178,7 @@ COUNTERS_DTYPE = _apart(
         "stop": np.int64,  # search threads return when it is set
         "claim_limit": np.int64,  # playouts that may start
         "bans": np.int64,  # 1 if any root move is banned
+        "prior_left": np.float64,  # if so: the sum of the priors of the root's untried moves that are not banned
         "goals": np.int64,  # 1 if any root move has a goal (Tree.goals)
         "human": np.int64,  # 1 if some visits of the root follow Tree.human
         # Positions fewer moves below the root have restricted moves (Tree.banned_until); 0: none.

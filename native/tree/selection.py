@@ -14,7 +14,7 @@ import numpy as np
 from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
 from yomi.native.tree.arrays import IN_FLIGHT, LOST_EDGE, MIN_WEIGHT, WON_EDGE
-from yomi.native.tree.edges import edge_move, edge_prior, edge_quantized
+from yomi.native.tree.edges import PRIOR_SCALE, edge_move, edge_prior, edge_quantized
 
 # Assumed standard deviation of utilities before any visit (KataGo's value).
 ASSUMED_STDEV = 0.4
@@ -41,6 +41,16 @@ def exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
         stdev = expected_stdev(node.utility_variance, float(node.visits))
         spread = 1.0 + p.spread_scale * (stdev / ASSUMED_STDEV - 1.0)
     return c_puct * spread * math.sqrt(weight + 0.01)
+
+
+@inlined
+def _prior_factor(tree, node, is_root):  # type: ignore[no-untyped-def]
+    """Return the factor with which the priors of the moves that are not banned sum to 1."""
+    # Otherwise too little prior seems to be tried, and hopeless moves look as good as the rest: after the pruning of
+    # symmetric moves, which have three quarters of the priors, every move of the root got a visit.
+    if not is_root or tree.counters[0].bans == 0:
+        return 1.0
+    return 1.0 / max(float(node.tried_prior) + tree.counters[0].prior_left, 1.0 / PRIOR_SCALE)
 
 
 @inlined
@@ -85,17 +95,19 @@ def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
     end = U(node.edges) + U(node.edge_count)
     if is_root and (tree.counters[0].bans | tree.counters[0].goals) != 0:
         best = first
-        best_key = np.int64(-1)
+        best_key, left = np.int64(-1), np.int64(0)
         for i in range(first, end):
             edge = tree.edges[i]
             key = np.int64(edge_quantized(edge))
             if tree.banned[U(edge_move(edge))] != 0:
-                key = np.int64(-1)
-            elif tree.goals[U(edge_move(edge))] != 0:
+                continue
+            left += key
+            if tree.goals[U(edge_move(edge))] != 0:
                 key += np.int64(1) << 32
             if key > best_key:
                 best_key = key
                 best = i
+        tree.counters[0].prior_left = float(left) / PRIOR_SCALE
         chosen = tree.edges[best]
     else:
         chosen = np.uint32(0)
@@ -150,7 +162,7 @@ def _best_of_tried(tree, node, factor, urgency):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _best_of_tried_at_root(tree, node, factor, urgency, total, turn):  # type: ignore[no-untyped-def]
+def _best_of_tried_at_root(tree, node, factor, urgency, prior_factor, total, turn):  # type: ignore[no-untyped-def]
     """Return the results of `_best_of_tried` for the root, with banned and forced moves, goals, halving and noise."""
     base, edges = U(node.stats), U(node.edges)
     p = tree.parameters[0]
@@ -167,7 +179,7 @@ def _best_of_tried_at_root(tree, node, factor, urgency, total, turn):  # type: i
         if stat.in_flight > IN_FLIGHT:
             is_won |= stat.in_flight & WON_EDGE != 0
             continue
-        utility, prior = _mean_utility(stat, p.virtual_loss, urgency), edge_prior(edge)
+        utility, prior = _mean_utility(stat, p.virtual_loss, urgency), edge_prior(edge) * prior_factor
         if wide > 0.0:
             utility += wide * _noise(turn, edge_move(edge))
             prior = _flattened(prior, wide)
@@ -251,20 +263,21 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
         under_way += U(stat.in_flight & IN_FLIGHT)
     # N counts visits in flight, so that threads spread out.
     factor = exploration(tree, node, is_root, total)
-    urgency = _first_play_urgency(tree, node, is_root, node.tried_prior)
+    prior_factor = _prior_factor(tree, node, is_root)
+    urgency = _first_play_urgency(tree, node, is_root, node.tried_prior * prior_factor)
     turn = U(node.visits) + under_way
     if is_root and tree.counters[0].human != 0:
         slot = select_as_people(tree, node, total, turn)
         if slot >= 0:
             return slot
     if is_root:
-        best, best_value, is_won = _best_of_tried_at_root(tree, node, factor, urgency, total, turn)
+        best, best_value, is_won = _best_of_tried_at_root(tree, node, factor, urgency, prior_factor, total, turn)
     else:
         best, best_value, is_won = _best_of_tried(tree, node, factor, urgency)
     # The candidate competes with its first-play urgency.
     if tried < U(node.edge_count):
         edge = tree.edges[U(node.edges) + tried]
-        prior, noise, is_banned, in_turn = edge_prior(edge), 0.0, False, False
+        prior, noise, is_banned, in_turn = edge_prior(edge) * prior_factor, 0.0, False, False
         if is_root:
             wide = tree.parameters[0].wide_root_noise
             is_banned = tree.counters[0].bans != 0 and tree.banned[U(edge_move(edge))] != 0

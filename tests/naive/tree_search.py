@@ -194,7 +194,7 @@ class SlowSearch:
             if node is self.root and edge.move in self.banned:
                 continue
             q = float(edge.utility) if edge.visits else self.first_play_urgency(node)
-            share = edge.share
+            share = edge.share * self.prior_factor(node)
             if node is self.root and self.settings.wide_root_noise:
                 q += self.settings.wide_root_noise * noise(node.visits, edge.move)
                 share **= 1.0 / (4.0 * self.settings.wide_root_noise + 1.0)
@@ -224,10 +224,17 @@ class SlowSearch:
         stdev = math.sqrt((node.utility_variance * node.visits + 2.0 * 0.4 * 0.4) / (node.visits + 2.0))
         return c * (1.0 + s.spread_scale * (stdev / 0.4 - 1.0)) * math.sqrt(weight + 0.01)
 
+    def prior_factor(self, node: SlowNode) -> float:
+        """Return the factor with which the priors of the root's moves that are not banned sum to 1; 1 elsewhere."""
+        if node is not self.root or not self.banned:
+            return 1.0
+        left = sum(edge.prior for edge in node.edges[node.tried :] if edge.move not in self.banned)
+        return 1.0 / max(float(node.tried_prior) + left / 65535, 1.0 / 65535)
+
     def first_play_urgency(self, node: SlowNode) -> float:
         """Return the utility that an untried move is taken to have."""
         s = self.settings
-        mass = min(1.0, float(node.tried_prior))
+        mass = min(1.0, float(node.tried_prior) * self.prior_factor(node))
         share = 1.0 if s.fpu_from_mean else mass**2
         parent = share * node.utility_sum / node.weight_sum + (1.0 - share) * float(node.own_utility)
         return parent - (s.root_fpu_reduction if node is self.root else s.fpu_reduction) * math.sqrt(mass)
