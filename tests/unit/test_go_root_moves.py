@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+import yomi
 from tests.unit.go_boards import game_of, play_all, points
 from tests.unit.trees import check_tree, new_game, search_at
 from yomi.engine.color import BLACK, WHITE
@@ -53,6 +54,16 @@ def test_twins_are_told_with_their_own_lines() -> None:
     assert [each.symmetry_of for each in report.moves] == [None, searched, searched, searched, None]
     assert {seen(game, *each.pv) for each in report.moves[:4]} == {seen(game, *line)}
     assert all(each.pv[0] == each.move and each.visits == 9 for each in report.moves[:4])
+
+
+def test_a_symmetric_position_has_the_value_of_its_best_move() -> None:
+    """The priors of the moves that are searched count, or hopeless moves get visits, too."""
+    game = yomi.go.Game(9, rules="japanese", komi=6.5)
+    game.play("E5")
+    with yomi.Engine("go", size=9, net="fast", workers=1, seed=1) as engine:
+        report = engine.play(game, yomi.Limit(visits=100)).report
+    assert report.score.winrate == pytest.approx(report.moves[0].winrate, abs=0.03)  # otherwise 0.047 below it
+    assert sum(move.visits > 0 for move in report.moves if move.symmetry_of is None) <= 8  # otherwise 15
 
 
 LIVING = """
