@@ -18,7 +18,7 @@ from yomi.engine.go.points import SetupError
 from yomi.engine.go.record_files import load_board, load_records
 from yomi.engine.go.reviewed_record import annotate
 from yomi.engine.go.rules import GUESS, Rules
-from yomi.engine.go.scoring import dead_stones, final_score
+from yomi.engine.go.scoring import final_score, removed_stones
 from yomi.engine.go.sgf import GameRecord, SgfError
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
@@ -201,7 +201,11 @@ class GoReviewer(Reviewer[LoadedGame]):
             # Forwards: the tree below the played move is kept, which saves 40% of the evaluations.
             while not stopped.is_set() and (place := parts.take(number)) is not None:
                 index = scan.positions[place]
-                judgement = self._evaluate(self.analysts[number], games[index], scan.options, stopped)
+                analyst, game = self.analysts[number], games[index]
+                if game.is_over and index + 1 == len(games):  # after two passes a record may go on
+                    judgement: Judgement = final_opinion(analyst, game), 0
+                else:
+                    judgement = self._evaluate(analyst, game, scan.options, stopped)
                 with adding:
                     if stopped.is_set():
                         return  # the search was cut short
@@ -221,13 +225,6 @@ class GoReviewer(Reviewer[LoadedGame]):
     def _evaluate(self, player: GoPlayer, game: GoGame, options: Options, stopped: threading.Event) -> Judgement:
         """Search a position. Return the opinion on it and the number of evaluations."""
         color = game.side_to_move
-        if game.is_over:
-            if game.is_no_result:
-                return Opinion(color, 0.5, 0.0), 0
-            dead = dead_stones(game, player.final_ownership(game)) if game.rules.has_agreement else ()
-            score = final_score(game, dead)
-            score = score if color == BLACK else -score
-            return Opinion(color, 0.5 if score == 0 else float(score > 0), score), 0
         request = Request(game, options, hide_history=options.ignore_pre_root_history)
         if stopped.is_set():
             request.stop()
@@ -246,6 +243,16 @@ class GoReviewer(Reviewer[LoadedGame]):
             ownership=ownership_letters(None if report.ownership is None else report.ownership * (3 - 2 * color)),
         )
         return opinion, report.evaluations
+
+
+def final_opinion(player: GoPlayer, game: GoGame) -> Opinion:
+    """Return the opinion on the end of a game: its result by the rules."""
+    color = game.side_to_move
+    if game.is_no_result:
+        return Opinion(color, 0.5, 0.0)
+    score = final_score(game, removed_stones(game, lambda: player.final_ownership(game)))
+    score = score if color == BLACK else -score
+    return Opinion(color, 0.5 if score == 0 else float(score > 0), score)
 
 
 def phases(area: int) -> tuple[int, int]:

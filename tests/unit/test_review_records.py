@@ -115,7 +115,7 @@ def test_a_game_of_shogi_is_reviewed_up_to_a_move_that_cannot_be_played(
 def test_dead_stones_are_taken_off_where_players_agree_on_them(
     rules: str, score: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("yomi.engine.go.review.dead_stones", lambda game, owners: {square(5).parse_vertex("A5")})
+    monkeypatch.setattr("yomi.engine.go.scoring.dead_stones", lambda game, owners: {square(5).parse_vertex("A5")})
     annotated = go_review(f"(;GM[1]SZ[5]KM[0]RU[{rules}];B[cc];W[aa];B[];W[])", tmp_path)
     review = annotated
     assert review.opinions[-1].score_for(BLACK) == score
@@ -222,6 +222,13 @@ def test_setup_handicap_and_the_end_of_a_game(tmp_path: Path) -> None:
     last = annotated.opinions[-1]
     assert last.winrate in (0.0, 1.0)
     assert last.best is None
+
+
+def test_a_game_that_goes_on_after_two_passes_is_valued_as_one_that_goes_on(tmp_path: Path) -> None:
+    opinions = go_review("(;SZ[5]KM[6.5]RU[Chinese];B[cc];W[bb];B[];W[];B[dd];W[aa];B[];W[])", tmp_path).opinions
+    assert [each.visits for each in opinions] == [16] * 8 + [0]
+    assert opinions[4].winrate == opinions[3].winrate
+    assert opinions[8].winrate in (0.0, 1.0)
 
 
 def test_a_game_without_result_is_nobodys(tmp_path: Path) -> None:
