@@ -183,6 +183,28 @@ def test_the_owners_at_the_end(make: Make, kind: str) -> None:
             assert owner > 0.9 if stones[point] == BLACK else owner < -0.9
 
 
+def test_a_position_has_one_verdict_on_its_owners(make: Make) -> None:
+    player, game = make("network", rules="japanese"), played("C3 pass pass")
+    before = player.final_ownership(game)
+    before[:] = 7.0  # a caller may change what it got
+    found = player.final_ownership(game)
+    player.decide(Request(game))
+    assert (player.final_ownership(game) == found).all()
+    for change in (
+        lambda: game.set_komi(60.0),
+        lambda: game.set_rules(PRESETS["aga"]),
+        lambda: player.options.set("c_puct", 4.0),
+        lambda: game.turn_to(WHITE),
+        game.undo,
+        player.clear,
+    ):
+        player.final_ownership(game)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(player, "_ownership", lambda *_: np.zeros(25, np.float32))
+            change()
+            assert not player.final_ownership(game).any()
+
+
 def test_dead_stones_are_captured_before_passing(make: Make) -> None:
     board = """
     . X . X .

@@ -214,6 +214,7 @@ CLEANUP_SHARE = 0.1  # maximum share of a move's time for finding dead stones
 class GoPlayer(Player[GoGame]):
     _search: Search
     _human: npt.NDArray[np.float32] | None = None  # policy of people there; see `_read_human`
+    _owners: tuple[object, npt.NDArray[np.float32]] | None = None  # the last position's key, and its owners
 
     def __init__(self, options: Options) -> None:
         """Load the network, or the evaluator without a network, for the options' board.
@@ -268,11 +269,23 @@ class GoPlayer(Player[GoGame]):
     def final_ownership(self, game: GoGame) -> npt.NDArray[np.float32]:
         """Return the expected owner of each point at the end: [area] from the top left, +1 is Black.
 
-        A search with the network, or rollouts without one, take about a second at most.
+        A search with the network, or rollouts without one, take about a second at most. Until the position or the
+        settings of the search change, the owners stay the same.
         """
         root = self._turn(Request(game)).root  # may replace the search
-        self._search.set_position(root)
-        return self._ownership(game, OWNERSHIP_SECONDS)
+        search = self._search
+        key = (root.search_key, root.side_to_move, tuple(root.moves), search, search.settings)
+        if self._owners is not None and self._owners[0] == key:
+            return self._owners[1].copy()
+        search.set_position(root)
+        owners, report = self._ownership(game, OWNERSHIP_SECONDS), search.report()
+        is_cut = report.playouts < (OWNERSHIP_LIMITS.playouts or 0) and report.seconds < OWNERSHIP_SECONDS
+        self._owners = None if is_cut else (key, owners.copy())
+        return owners
+
+    def clear(self) -> None:
+        super().clear()
+        self._owners = None
 
     def owners_after(self, game: GoGame, move: int, rollouts: int) -> Owners:
         """Return the expected owners after a move of the side to move, for that side, by one evaluation.
