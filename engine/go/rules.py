@@ -9,6 +9,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
@@ -39,6 +40,7 @@ class Rules:
     white_handicap_bonus: HandicapBonus  # points for White for N handicap stones
     friendly_pass_ok: bool
     komi: float = field(default=7.5, compare=False)  # The usual komi. Equality and JSON ignore it.
+    states_komi: bool = field(default=False, compare=False)  # whether the text or field behind them set the komi
 
     @classmethod
     def parse(cls, text: str) -> "Rules":
@@ -96,15 +98,19 @@ class Rules:
 
     def with_rule(self, key: str, value: str) -> "Rules":
         """Return a copy with one field changed. `value` is as in JSON, unquoted and in any case. Raises RulesError."""
-        upper = value.strip().upper()
+        key, upper = key.strip(), value.strip().upper()
         plain: object = {"TRUE": True, "FALSE": False}.get(upper, upper)
+        if key == "komi":
+            with suppress(ValueError):
+                plain = float(upper)
+        rules = replace(self, states_komi=False)
         try:
-            return _with_field(self, key.strip(), plain)
+            return _with_field(rules, key, plain)
         except RulesError:
             if isinstance(plain, bool):
                 raise
             # Again with the text as it was written, for the message.
-            return _with_field(self, key.strip(), value.strip())
+            return _with_field(rules, key, value.strip())
 
     def to_json(self) -> str:
         """Return KataGo's JSON on one line, keys in alphabetical order, without komi."""
@@ -216,7 +222,7 @@ def _from_fields(fields: Mapping[str, object]) -> Rules:
     if rules.scoring == "TERRITORY":
         if "tax" not in fields:
             rules = replace(rules, tax="SEKI")
-        if "komi" not in fields:
+        if not rules.states_komi:
             rules = replace(rules, komi=TERRITORY_KOMI)
     return rules
 
@@ -242,7 +248,7 @@ def _with_field(rules: Rules, key: str, value: object) -> Rules:
                 raise RulesError("buttons are not supported: expected hasButton false")
             return rules
         case "komi":
-            return replace(rules, komi=_number(value))
+            return replace(rules, komi=_number(value), states_komi=True)
     known = ("ko", "scoring", "tax", "suicide", "hasButton", "whiteHandicapBonus", "friendlyPassOk", "komi")
     raise RulesError(f"unknown rule '{key[:100]}': expected one of {', '.join(known)}{did_you_mean(key, known)}")
 

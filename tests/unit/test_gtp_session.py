@@ -172,6 +172,8 @@ def test_rules_without_an_evaluator_are_refused_and_the_old_ones_stay() -> None:
 
     session = ScriptedSession(AreaOnly(Options(size=9)))
     before = session.send("kata-get-rules")
+    assert session.send('kata-set-rules {"scoring":"TERRITORY","komi":5.5}').startswith("? no evaluator")
+    assert session.send("get_komi") == "= 7.5\n\n"
     for line in ("kata-set-rules japanese", "kata-set-rule scoring TERRITORY", "kgs-rules japanese"):
         assert session.send(line) == "? no evaluator for these rules\n\n"
         assert session.send("kata-get-rules") == before
@@ -179,6 +181,22 @@ def test_rules_without_an_evaluator_are_refused_and_the_old_ones_stay() -> None:
         session.fake.calls.clear()
         assert session.send(line) == "=\n\n"
         assert session.fake.calls == ["load"]  # before a clock runs
+
+
+def test_rules_that_state_a_komi_set_it() -> None:
+    session = ScriptedSession()
+    for line, answer, komi in (
+        ('kata-set-rules {"ko":"SIMPLE","komi":5.5}', "=", "5.5"),
+        ("kata-set-rule komi 4.5", "=", "4.5"),
+        ("kata-set-rules japanese", "=", "4.5"),
+        ('kata-set-rules {"komi":3}', "=", "3"),
+        ("komi 7", "=", "7"),
+        ("kata-set-rule ko POSITIONAL", "=", "7"),
+        ("kata-set-rule komi nan", "? komi 'nan' of the rules: expected a number", "7"),
+        ('kata-set-rules {"komi":9999}', "? unacceptable komi 9999.0: expected a number from -400 to 400", "7"),
+    ):
+        assert session.send(line).strip() == answer
+        assert session.send("get_komi") == f"= {komi}\n\n"
 
 
 def test_an_illegal_move_of_the_player_is_not_played() -> None:

@@ -286,13 +286,16 @@ def kata_get_rules(session: Session, request: Command) -> str:
 
 
 def set_rules(session: Session, rules: Rules) -> None:
-    """Change the rules. If no evaluator is available for the new rules, the old rules stay."""
-    game, old = session.game, session.game.rules
+    """Change the rules, and the komi if they state one. Without an evaluator for the new rules, the old ones stay."""
+    game, old, komi = session.game, session.game.rules, session.game.komi
+    if rules.states_komi:
+        game.set_komi(rules.komi)
     game.set_rules(rules)
     try:
         session.player.load(game)
     except EvaluatorError:
         game.set_rules(old)
+        game.set_komi(komi)
         raise
 
 
