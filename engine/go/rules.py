@@ -48,7 +48,7 @@ class Rules:
 
         Names ignore case, spaces, `-`, `_` and a last word "rules". Missing keys in JSON are those of Tromp-Taylor,
         except that territory scoring implies tax SEKI and komi 6.5. KataGo writes
-        `koPOSITIONALscoreAREAtaxNONEsui1whbNfpok1` and the like as RU into its records.
+        `koPOSITIONALscoreAREAtaxNONEsui1whbNfpok1komi7.5` and the like as RU into its records.
 
         Raises:
             RulesError: unknown name, key or value, or rules with a button.
@@ -61,10 +61,10 @@ class Rules:
                 raise RulesError(f"rules are not valid JSON: {error}") from None
             return _from_fields(found)
         if match := _SGF_FORM.fullmatch(text):
-            ko, scoring, tax, suicide, button, bonus, friendly = match.groups()
+            ko, scoring, tax, suicide, button, bonus, friendly, komi = match.groups()
             fields = {"ko": ko, "scoring": scoring, "tax": tax, "whiteHandicapBonus": bonus or "0"}
             flags = {"suicide": suicide == "1", "hasButton": button == "1", "friendlyPassOk": friendly == "1"}
-            return _from_fields(fields | flags)
+            return _from_fields(fields | flags | ({"komi": float(komi)} if komi else {}))
         rules = PRESETS.get(_ALIASES.get(_squash(text).removesuffix("rules"), ""))
         if rules is None:
             if _squash(text) == "agabutton":
@@ -185,7 +185,10 @@ PRESETS: dict[str, Rules] = {
 }
 
 
-_SGF_FORM = re.compile(r"ko([A-Z]+)score([A-Z]+)tax([A-Z]+)sui([01])(?:button([01]))?(?:whb(0|N-1|N))?(?:fpok([01]))?")
+_SGF_FORM = re.compile(
+    r"ko([A-Z]+)score([A-Z]+)tax([A-Z]+)sui([01])(?:button([01]))?(?:whb(0|N-1|N))?(?:fpok([01]))?"
+    r"(?:komi(-?\d+(?:\.\d+)?))?"
+)
 
 
 def _squash(name: str) -> str:

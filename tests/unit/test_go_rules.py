@@ -51,6 +51,8 @@ def test_json_may_leave_fields_out() -> None:
         ('{"scoring":"TERRITORY","komi":0.5}', 0.5),
         ("koSIMPLEscoreTERRITORYtaxSEKIsui0", 6.5),
         ("koSIMPLEscoreAREAtaxNONEsui0", 7.5),
+        ("koSIMPLEscoreTERRITORYtaxSEKIsui0komi6", 6.0),
+        ("koSIMPLEscoreAREAtaxNONEsui0whbNfpok1komi-0.5", -0.5),
     ):
         assert Rules.parse(text).komi == komi
 

@@ -190,6 +190,7 @@ def test_rules_that_state_a_komi_set_it() -> None:
         ("kata-set-rule komi 4.5", "=", "4.5"),
         ("kata-set-rules japanese", "=", "4.5"),
         ('kata-set-rules {"komi":3}', "=", "3"),
+        ("kata-set-rules koSIMPLEscoreTERRITORYtaxSEKIsui0komi6", "=", "6"),
         ("komi 7", "=", "7"),
         ("kata-set-rule ko POSITIONAL", "=", "7"),
         ("kata-set-rule komi nan", "? komi 'nan' of the rules: expected a number", "7"),
