@@ -166,11 +166,10 @@ class GameRecord:
             rules = guess.rules
         used = rules if rules is not None and (override_rules or self.rules is None) else self.rules
         assert used is not None
+        assumed = ""
         if komi is None and self.komi is None:
-            komi = HANDICAP_KOMI if self.handicap >= 2 else used.komi
-            assumed = f"komi {komi:g}"
-        else:
-            assumed = ""
+            komi = HANDICAP_KOMI if self.handicap >= 2 and not used.states_komi else used.komi
+            assumed = "" if used.states_komi else f"komi {komi:g}"
         if guess is not None:
             name = f"unknown rules '{line_of(self.rules_text)}'" if self.rules_text else "no rules (RU)"
             both = f" and {assumed}" if assumed else ""

@@ -141,6 +141,11 @@ def test_illegal_moves_that_are_played_get_a_note() -> None:
     assert legal.notes == []
 
 
+def test_a_komi_in_the_text_of_the_rules_is_not_assumed() -> None:
+    record = read_sgf("(;SZ[9]HA[2]AB[cc][gg]RU[koSIMPLEscoreTERRITORYtaxSEKIsui0komi5.5];W[ee])")
+    assert (record.game().komi, record.notes) == (5.5, [])
+
+
 def test_a_record_without_an_understood_move_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.sgf"
     path.write_text("(;GM[1]SZ[9]RU[Chinese]KM[7]; hello ; world")
