@@ -294,7 +294,7 @@ def load(path: str, rules: Rules | None, komi: float | None = None) -> list[Load
     games: list[LoadedGame] = []
     left_out: list[SgfError] = []
     for record in records:
-        game = LoadedGame(record, rules, komi)
+        game, faults = LoadedGame(record, rules, komi), list(record.notes)  # replaying adds notes of assumed rules
         try:
             for _ in game.replay():
                 game.positions += 1
@@ -303,8 +303,8 @@ def load(path: str, rules: Rules | None, komi: float | None = None) -> list[Load
             if game.positions < 2:
                 left_out.append(error)
                 continue
-        if game.positions < 2 and record.notes and not record.root.setup:
-            left_out.append(SgfError(f"no move was understood: {record.notes[0]}"))
+        if game.positions < 2 and faults and not record.root.setup:
+            left_out.append(SgfError(f"no move was understood: {faults[0]}"))
             continue
         games.append(game)
     if not games:

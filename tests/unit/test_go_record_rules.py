@@ -151,3 +151,11 @@ def test_a_record_without_an_understood_move_is_an_error(tmp_path: Path) -> None
     path.write_text("(;GM[1]SZ[9]RU[Chinese]KM[7]; hello ; world")
     with pytest.raises(ReviewError, match=r"^no move was understood: line 1, column "):
         load(str(path), None)
+
+
+def test_a_record_without_moves_is_no_error_whatever_is_assumed(tmp_path: Path) -> None:
+    path = tmp_path / "a.sgf"
+    path.write_text("(;GM[1]FF[4]SZ[9])")
+    (game,) = load(str(path), None)
+    assert (game.positions, game.fault) == (1, None)
+    assert "no rules (RU)" in str(game.record.notes[0])
