@@ -33,6 +33,15 @@ def test_moves_of_go_have_their_colors() -> None:
     assert table("go", record="(;GM[1]SZ[9];W[ee])").state()["colors"] == ["W"]
 
 
+def test_records_are_read_as_reviews_read_them() -> None:
+    state = table("go", record="(;SZ[9]RU[foo]KM[7];B[ee];W[cc];B[ee];W[gg])").state()
+    assert (state["moves"], state["rules"]) == (["E5", "C7"], "chinese")
+    assert state["notes"] == [
+        "unknown rules 'foo': chinese rules assumed, because the komi is 7",
+        "move 3 of the record: illegal move B E5: occupied: read up to there",
+    ]
+
+
 def test_notes_of_a_record_are_shown() -> None:
     (note,) = table("go", record="(;GM[1]SZ[9]KM[6.5];B[ee])").state()["notes"]
     assert note == "no rules (RU): japanese rules assumed, because the komi is 6.5"

@@ -56,7 +56,9 @@ def _go(
     board: Board, handicap: int, rules: str, komi: float | None, record: Any
 ) -> tuple[Position[Any], dict[str, Any]]:
     if record is not None:
-        position = _end_of(record)
+        raw = _checked(record)._raw
+        # As reviews read it: unknown rules are guessed, and a move that cannot be played ends the game, with notes.
+        position = yomi.go.Game._of(raw.game(override_rules=raw.rules is None, cut=True))
         board = Board(position.width, position.height)
     else:
         points = [board.vertex(point) for point in fixed_handicap(handicap, board)] if handicap else []
@@ -89,16 +91,16 @@ def _shogi(gives: str, record: Any) -> tuple[Position[Any], dict[str, Any]]:
     if placement is None:
         values = {"name": shown(gives), "names": ", ".join(ENGLISH_HANDICAPS)}
         raise yomi.Error(tr("handicap {name} found, expected one of {names}", **values))
-    position = yomi.shogi.Game(format_sfen(placement)) if record is None else _end_of(record)
+    position = yomi.shogi.Game(format_sfen(placement)) if record is None else _checked(record).game()
     start = _start_of(position)
     return position, {"sfen": start.sfen, "isHandicap": sides_of(start._raw.placement)[yomi.BLACK] == "下手"}
 
 
-def _end_of(record: Any) -> Any:
-    """Return the game after a record's last move. Raises Error if the record is too long or cannot be played."""
+def _checked(record: Any) -> Any:
+    """Return a record, or raise Error if it is too long."""
     if (n := len(record.moves)) > MAX_MOVES:
         raise yomi.Error(tr("a record of {n} moves found, expected at most {most}", n=n, most=MAX_MOVES))
-    return record.game()
+    return record
 
 
 def _start_of(position: Any) -> Any:
