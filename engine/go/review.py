@@ -201,11 +201,8 @@ class GoReviewer(Reviewer[LoadedGame]):
             # Forwards: the tree below the played move is kept, which saves 40% of the evaluations.
             while not stopped.is_set() and (place := parts.take(number)) is not None:
                 index = scan.positions[place]
-                analyst, game = self.analysts[number], games[index]
-                if game.is_over and index + 1 == len(games):  # after two passes a record may go on
-                    judgement: Judgement = final_opinion(analyst, game), 0
-                else:
-                    judgement = self._evaluate(analyst, game, scan.options, stopped)
+                analyst, is_last = self.analysts[number], index + 1 == len(games)
+                judgement = self._evaluate(analyst, games[index], scan.options, stopped, is_last=is_last)
                 with adding:
                     if stopped.is_set():
                         return  # the search was cut short
@@ -222,9 +219,17 @@ class GoReviewer(Reviewer[LoadedGame]):
                     analyst.interrupt()
                 raise
 
-    def _evaluate(self, player: GoPlayer, game: GoGame, options: Options, stopped: threading.Event) -> Judgement:
+    def _evaluate(
+        self, player: GoPlayer, game: GoGame, options: Options, stopped: threading.Event, *, is_last: bool
+    ) -> Judgement:
         """Search a position. Return the opinion on it and the number of evaluations."""
         color = game.side_to_move
+        if is_last and game.is_over:  # after two passes a record may go on: then the position is searched
+            if game.is_no_result:
+                return Opinion(color, 0.5, 0.0), 0
+            score = final_score(game, removed_stones(game, lambda: player.final_ownership(game)))
+            score = score if color == BLACK else -score
+            return Opinion(color, 0.5 if score == 0 else float(score > 0), score), 0
         request = Request(game, options, hide_history=options.ignore_pre_root_history)
         if stopped.is_set():
             request.stop()
@@ -243,16 +248,6 @@ class GoReviewer(Reviewer[LoadedGame]):
             ownership=ownership_letters(None if report.ownership is None else report.ownership * (3 - 2 * color)),
         )
         return opinion, report.evaluations
-
-
-def final_opinion(player: GoPlayer, game: GoGame) -> Opinion:
-    """Return the opinion on the end of a game: its result by the rules."""
-    color = game.side_to_move
-    if game.is_no_result:
-        return Opinion(color, 0.5, 0.0)
-    score = final_score(game, removed_stones(game, lambda: player.final_ownership(game)))
-    score = score if color == BLACK else -score
-    return Opinion(color, 0.5 if score == 0 else float(score > 0), score)
 
 
 def phases(area: int) -> tuple[int, int]:
