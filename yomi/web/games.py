@@ -37,9 +37,11 @@ def begin(
     record for the page, the third contains the players' names in the record.
 
     Raises:
-        Error: the record cannot be read, or the board cannot have this handicap, rules or komi.
+        Error: the record cannot be read or is too long, or the board cannot have this handicap, rules or komi.
     """
     read = None if record is None else (yomi.go if game == "go" else yomi.shogi).parse(record)[0]
+    if read is not None and (n := len(read.moves)) > MAX_MOVES:
+        raise yomi.Error(tr("a record of {n} moves found, expected at most {most}", n=n, most=MAX_MOVES))
     position, first = _go(board, handicap, rules, komi, read) if game == "go" else _shogi(gives, read)
     names = {yomi.BLACK: read.black, yomi.WHITE: read.white} if read else {}
     # Some notes end with the names of a command's flags, which the page lacks.
@@ -56,9 +58,8 @@ def _go(
     board: Board, handicap: int, rules: str, komi: float | None, record: Any
 ) -> tuple[Position[Any], dict[str, Any]]:
     if record is not None:
-        raw = _checked(record)._raw
         # As reviews read it: unknown rules are guessed, and a move that cannot be played ends the game, with notes.
-        position = yomi.go.Game._of(raw.game(override_rules=raw.rules is None, cut=True))
+        position = yomi.go.Game._of(record._raw.game(override_rules=record._raw.rules is None, cut=True))
         board = Board(position.width, position.height)
     else:
         points = [board.vertex(point) for point in fixed_handicap(handicap, board)] if handicap else []
@@ -91,16 +92,9 @@ def _shogi(gives: str, record: Any) -> tuple[Position[Any], dict[str, Any]]:
     if placement is None:
         values = {"name": shown(gives), "names": ", ".join(ENGLISH_HANDICAPS)}
         raise yomi.Error(tr("handicap {name} found, expected one of {names}", **values))
-    position = yomi.shogi.Game(format_sfen(placement)) if record is None else _checked(record).game()
+    position = yomi.shogi.Game(format_sfen(placement)) if record is None else record.game()
     start = _start_of(position)
     return position, {"sfen": start.sfen, "isHandicap": sides_of(start._raw.placement)[yomi.BLACK] == "下手"}
-
-
-def _checked(record: Any) -> Any:
-    """Return a record, or raise Error if it is too long."""
-    if (n := len(record.moves)) > MAX_MOVES:
-        raise yomi.Error(tr("a record of {n} moves found, expected at most {most}", n=n, most=MAX_MOVES))
-    return record
 
 
 def _start_of(position: Any) -> Any:
