@@ -145,7 +145,7 @@ class Reviewers:
         self._find_options, self._say = find_options, say
         self._made: dict[str, Reviewer[Any]] = {}
         self._options: dict[str, Options] = {}
-        self._speeds: dict[str, float] = {}  # visits per second by game; 0 if depth is the only limit
+        self._speeds: dict[str, float] = {}  # visits per second by game; 0 if unknown, or depth is the only limit
 
     def review(
         self, path: Path, progress: Progress, later: Sequence[Path] = (), journal: ReviewJournal | None = None

@@ -28,6 +28,7 @@ from yomi.time_left import duration
 
 # Searches that estimate the time of a review: first and greatest visits, number, and sufficient seconds
 TRIAL_VISITS, MAX_TRIAL_VISITS, MAX_TRIALS, TRIAL_SECONDS = 8, 10**6, 9, 0.2
+TRIAL_SHARE = 0.1  # of its visits; a search that ends earlier, such as by a mate, tells no speed
 KEPT_VISITS = 0.4  # share of a search's visits that come from the search of the position before (Go)
 # Scans of a game. A later one replaces results of an earlier one, and finds its evaluations in the cache.
 FIRST, SHORT, FULL = range(3)
@@ -167,7 +168,7 @@ def limit_text(options: Options, plan: Plan = DEFAULT_PLAN, *, unit: str = "visi
 
 
 def speed_of(search: Callable[[Options], int], options: Options, *, first: int = TRIAL_VISITS) -> float:
-    """Return the visits per second of a search that is long enough to measure.
+    """Return the visits per second of a search that is long enough to measure, or 0 if it ends too early.
 
     `search` starts from an empty tree and returns its visits. The first search has `first` visits at most, and may load
     kernels: its time never counts. With a seed the number of searches does not depend on the clock.
@@ -176,8 +177,11 @@ def speed_of(search: Callable[[Options], int], options: Options, *, first: int =
     visits, speed = min(wanted, first), 0.0
     for number in range(MAX_TRIALS if options.seed is None else 2):
         begin = time.monotonic()
-        found = search(options.with_values({"visits": visits, "playouts": None, "seconds": None}))
+        limited = options.with_values({"visits": visits, "playouts": None, "seconds": None, "depth": None})
+        found = search(limited)
         seconds = max(time.monotonic() - begin, 1e-9)
+        if not is_measured(found, limited):
+            return 0.0
         speed = found / seconds
         if options.seed is None and number and seconds > TRIAL_SECONDS:
             break
@@ -185,6 +189,11 @@ def speed_of(search: Callable[[Options], int], options: Options, *, first: int =
         is_slow = options.seed is None and not number and seconds > 10 * TRIAL_SECONDS
         visits = max(1, visits // 4) if is_slow else min(wanted, 4 * visits)
     return speed
+
+
+def is_measured(found: int, options: Options) -> bool:
+    """Return whether a search had enough of the visits that limit it to tell a speed."""
+    return found >= TRIAL_SHARE * (options.visits or 0)
 
 
 # -- reviewers ------------------------------------------------------------------------------------------------------
@@ -231,7 +240,10 @@ class Reviewer(abc.ABC, Generic[L]):
 
     @abc.abstractmethod
     def try_search(self, loaded: L, options: Options) -> int:
-        """Search a position in the middle of a game, drop the tree, and return the number of visits."""
+        """Search a position near the middle of a game, drop the tree, and return the number of visits.
+
+        Return 0 if the searches of all positions end too early to tell a speed.
+        """
 
     @abc.abstractmethod
     def search(self, loaded: L, scan: Scan, add: Add) -> None:
@@ -398,7 +410,7 @@ def full_time(options: Options, speed: float, positions: int, unit: str = "visit
 def estimate(
     game: Game[Any, Any], options: Options, speed: float, positions: int, first: int = 0, unit: str = "visits"
 ) -> str | None:
-    """Return a line about the expected time of a review, or None if depth is the only limit.
+    """Return a line about the expected time of a review, or None if depth is the only limit or the speed is unknown.
 
     `first` is the number of visits in the first pass, or 0; `unit`: visits or nodes.
     """
@@ -407,7 +419,7 @@ def estimate(
         return None
     seconds, why = found
     values = {"limit": shown_limit(limit_text(options, unit=unit)), "time": duration(seconds), "why": why}
-    if first:
+    if first and speed:
         values |= {"first": shown_limit(f"{first:,} {unit}"), "begin": duration(positions * first / speed)}
         text = counted(
             "{n} position, first {first} each: about {begin}; then mistakes and unclear positions, "

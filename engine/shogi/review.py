@@ -12,7 +12,7 @@ from yomi.engine.play import MATE
 from yomi.engine.players.request import Request
 from yomi.engine.records import MATE_SCORE, Note, record_score
 from yomi.engine.reviews.review import Opinion, Review, ReviewError, candidates_of, limited, reviewed_moves
-from yomi.engine.reviews.scans import Add, Judgement, Reviewer, Scan
+from yomi.engine.reviews.scans import Add, Judgement, Reviewer, Scan, is_measured
 from yomi.engine.search.types import Limits, MoveReport
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.diagram import draw
@@ -120,10 +120,15 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
         return [LoadedRecord(record, suffix, self.options.entering_king) for record in records]
 
     def try_search(self, loaded: LoadedRecord, options: Options) -> int:
-        game = loaded.record.game(len(loaded.line) // 2, entering_king=loaded.entering_king)
-        found = self.player.decide(Request(game, options)).report.visits
-        self.player.clear()
-        return found
+        middle = loaded.positions // 2
+        for index in sorted(range(loaded.positions), key=lambda index: abs(index - middle)):
+            game = loaded.record.game(index, entering_king=loaded.entering_king)
+            if len(game.searched_moves()) > 1:
+                found = self.player.decide(Request(game, options)).report.visits
+                self.player.clear()
+                if is_measured(found, options):
+                    return found
+        return 0
 
     def search(self, loaded: LoadedRecord, scan: Scan, add: Add) -> None:
         games = loaded.games()

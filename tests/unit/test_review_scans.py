@@ -40,6 +40,7 @@ from yomi.engine.reviews.scans import (
     parse_first_pass,
     speed_of,
 )
+from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import read_records, to_bytes
 from yomi.engine.shogi.review import ShogiReviewer
 
@@ -312,6 +313,25 @@ def test_a_slow_network_is_measured_with_few_visits(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("yomi.engine.reviews.scans.time.monotonic", lambda: now[0])
     assert speed_of(search, Options(visits=100)) == 1.0
     assert searched == [8, 2]
+
+
+def test_searches_that_end_at_once_tell_no_speed(tmp_path: Path) -> None:
+    assert speed_of(lambda options: 9, Options(visits=5000), first=5000) == 0.0
+    options = Options.for_game("shogi").with_values({"seconds": 5.0, "workers": 1})
+    assert "(limit)" in (estimate(SHOGI, options, 0.0, 600, 180, "nodes") or "")
+    path = tmp_path / "forced.usi"
+    path.write_text("sfen 7nk/9/9/9/9/9/9/9/4K4 b 2R2b4g4s3n4l18p 1 moves R*1b 1a1b\n")
+    player = ShogiPlayer(options)
+    try:
+        reviewer = ShogiReviewer(player)
+        (record,) = reviewer.read(str(path))
+        trial = options.with_values({"visits": 1000, "seconds": None})
+        assert reviewer.try_search(record, trial) >= 900  # beside the middle, where one move is legal
+        path.write_text("sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1 moves G*5b\n")
+        (record,) = reviewer.read(str(path))
+        assert reviewer.try_search(record, trial) == 0  # a mate, and mated
+    finally:
+        player.close()
 
 
 def test_a_bar_tells_the_time_left_by_the_positions_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
