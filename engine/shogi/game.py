@@ -295,8 +295,13 @@ class ShogiGame:
         self.position["history_length"] = self.position["root_length"] = 2 * len(last)
 
 
+def rules_of(options: Options) -> dict[str, Any]:
+    """Return the rules that options name, for `ShogiGame` and its `set_rules`."""
+    return {"entering_king": options.entering_king, "max_moves": options.max_moves or 0}
+
+
 def new_game(options: Options, sfen: str = STARTPOS) -> ShogiGame:
-    return ShogiGame(sfen, entering_king=options.entering_king, max_moves=options.max_moves or 0)
+    return ShogiGame(sfen, **rules_of(options))
 
 
 def format_opening(game: ShogiGame) -> str:

@@ -1,9 +1,10 @@
 """Reviews games of shogi: searches every position of a record and annotates it."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.mistakes import Thresholds
@@ -16,7 +17,7 @@ from yomi.engine.reviews.scans import Add, Judgement, Reviewer, Scan, is_measure
 from yomi.engine.search.types import Limits, MoveReport
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.diagram import draw
-from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.game import ShogiGame, rules_of
 from yomi.engine.shogi.notation import format_usi, japanese_line, parse_any
 from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import load_records, to_bytes
@@ -76,7 +77,7 @@ class LoadedRecord:
 
     record: GameRecord
     suffix: str  # of the annotated record
-    entering_king: str  # the rule
+    rules: Mapping[str, Any]  # of `ShogiGame`
 
     @property
     def positions(self) -> int:
@@ -88,7 +89,7 @@ class LoadedRecord:
 
     def games(self) -> list[ShogiGame]:
         """Return the game before each move, and after the last one."""
-        game = self.record.game(0, entering_king=self.entering_king)
+        game = self.record.game(0, **self.rules)
         games = [game.copy()]
         for move in self.line:
             game.play(move)
@@ -117,12 +118,12 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
                 # Reading without `cut` raises the error of the first move.
                 load_records(path)
         suffix = FORMS.get(Path(path).suffix.lower(), ".csa")
-        return [LoadedRecord(record, suffix, self.options.entering_king) for record in records]
+        return [LoadedRecord(record, suffix, rules_of(self.options)) for record in records]
 
     def try_search(self, loaded: LoadedRecord, options: Options) -> int:
         middle = loaded.positions // 2
         for index in sorted(range(loaded.positions), key=lambda index: abs(index - middle)):
-            game = loaded.record.game(index, entering_king=loaded.entering_king)
+            game = loaded.record.game(index, **loaded.rules)
             if len(game.searched_moves()) > 1:
                 found = self.player.decide(Request(game, options)).report.visits
                 self.player.clear()

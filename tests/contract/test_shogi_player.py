@@ -69,19 +69,21 @@ def test_special_decisions(make: Make) -> None:
     decision = player.decide(Request(entered, allow=allowed))
     assert not decision.win
     assert decision.move in allowed
-    player.options.entering_king = "none"
+    player.options.entering_king = "none"  # the rules are the game's
+    assert player.decide(Request(entered)).win
+    entered.set_rules(entering_king="none")
     assert not player.decide(Request(entered)).win
 
 
 def test_a_try_is_played_at_once(make: Make) -> None:
     player, trying = make("bare", playouts=300), ShogiGame("9/4K4/9/9/9/9/9/9/k8 b 2r2b4g4s4n4l18p 1")
-    player.options.entering_king = "try"
+    trying.set_rules(entering_king="try")
     decision = player.decide(Request(trying))
     assert (decision.move, decision.win, decision.note) == (parse_usi("5b5a"), False, "try")
     assert decision.report.moves[0].mate == 1
     decision = player.decide(Request(trying, allow=[parse_usi("5b5a"), parse_usi("5b4b")]))
     assert (decision.move, decision.note) == (parse_usi("5b5a"), "")
-    player.options.entering_king = "27"
+    trying.set_rules(entering_king="27")
     assert player.decide(Request(trying)).note == ""
 
 
@@ -183,7 +185,7 @@ def test_waived_promotions_are_searched_if_they_are_asked_for(make: Make) -> Non
 
 
 def test_draws_are_worth_what_the_options_say(make: Make) -> None:
-    player, game = make(playouts=50, max_moves=1), ShogiGame()
+    player, game = make(playouts=50), ShogiGame(max_moves=1)
 
     def winrate() -> float:
         return player.decide(Request(game)).report.moves[0].winrate
@@ -191,7 +193,7 @@ def test_draws_are_worth_what_the_options_say(make: Make) -> None:
     assert winrate() == pytest.approx(0.5)
     player.options.draw_value_black = 0.3
     assert winrate() == pytest.approx(0.3, abs=1e-3)
-    player.options.max_moves = 2
+    game.set_rules(max_moves=2)
     game.play(parse_usi("7g7f"))
     player.options.draw_value_white = 0.9
     assert winrate() == pytest.approx(0.9, abs=1e-3)

@@ -71,7 +71,6 @@ class FakeShogiPlayer:
     def _decide(self, request: Request[ShogiGame]) -> Decision:
         self.requests.append(request)
         game = request.game.copy()
-        game.set_rules(entering_king=(request.options or self.options).entering_king)
         if self.declares and game.can_declare and not request.infinite:
             return Decision(None, win=True)
         moves = sorted(move for move in game.legal_moves() if request.allow is None or move in request.allow)

@@ -106,6 +106,20 @@ def test_play_chooses_a_legal_move_and_leaves_the_position(shogi: yomi.Engine[yo
     assert shogi.play(game, SHORT, avoid=[str(decision.move)]).move != decision.move
 
 
+def test_the_rules_are_the_games(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
+    sfen = "1+R2KG3/+R+B1SSGG2/1NNLL4/9/9/9/9/ppp6/3kg4 b B2S2N2L15P 1"
+    assert shogi.play(yomi.shogi.Game(sfen), SHORT).win
+    assert not shogi.play(yomi.shogi.Game(sfen, entering_king="none"), SHORT).win
+    drawn = yomi.shogi.Game("4k4/9/9/9/9/9/9/9/RB2K4 b - 1", max_moves=1)
+    assert shogi.analyse(drawn, SHORT).score.winrate == 0.5
+    shogi.configure(entering_king="none", max_moves=1)
+    try:
+        assert shogi.play(yomi.shogi.Game(sfen), SHORT).win
+        assert shogi.analyse(shogi.new_game(), SHORT).score.winrate == 0.5
+    finally:
+        shogi.configure(entering_king="27", max_moves=None)
+
+
 def test_reports_have_points_of_view(go: yomi.Engine[yomi.go.Game]) -> None:
     game = go.new_game().play("C3")
     report = go.analyse(game, yomi.Limit(visits=300))

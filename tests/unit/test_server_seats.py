@@ -172,7 +172,7 @@ def test_a_servers_limit_of_moves_holds_for_its_game(own: int | None) -> None:
     seat = YomiShogiSeat(player)
     for told, expected in ((256, 256), (0, own), (10_000, 10_000), (10_001, own), (1, 1), (0, own)):
         seat.begin(told)
-        assert told_by(seat).max_moves == expected
+        assert seat._game.max_moves == (expected or 0)
         assert player.options.max_moves == own
 
 
@@ -184,7 +184,7 @@ def test_a_servers_rule_of_the_declaration_win_holds_for_its_game(own: str, capl
     seat = YomiShogiSeat(player)
     for rule, expected in (("27", "27"), (None, own)):
         seat.begin(256, rule)
-        assert (told_by(seat).entering_king, player.options.entering_king) == (expected, own)
+        assert (seat._game.entering_king, player.options.entering_king) == (expected, own)
     line = "the server's rule of the declaration win is 27: it replaces 24 for this game"
     assert caplog.messages == [line] * (own == "24")
 

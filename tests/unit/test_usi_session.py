@@ -199,3 +199,12 @@ def test_a_level_limits_moves_and_no_endless_analysis() -> None:
     assert (talk.player.options.visits, talk.player.options.net) == (500, None)
     talk.say("setoption name Level value 99")
     assert "Level: expected a number from -1 to 20, found '99'; it stays 0" in talk.written[-1]
+
+
+def test_the_options_are_the_rules_of_the_next_go() -> None:
+    talk = Talk()
+    talk.say("isready", "position startpos", "setoption name EnteringKingRule value TryRule")
+    talk.say("setoption name MaxMovesToDraw value 100", "go nodes 1", "stop", "position startpos moves 7g7f")
+    talk.say("setoption name EnteringKingRule value NoEnteringKing", "go nodes 1", "stop")
+    games = [request.game for request in talk.player.requests]
+    assert [(game.entering_king, game.max_moves) for game in games] == [("try", 100), ("none", 100)]

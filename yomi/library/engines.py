@@ -156,7 +156,7 @@ class Engine(Generic[P]):
         """Choose a move; the position does not change.
 
         Args:
-            position: the game so far.
+            position: the game so far, with its rules.
             limit: limits besides the options'.
             avoid: moves that are not chosen.
             allow: the only moves to choose from.

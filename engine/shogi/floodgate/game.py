@@ -21,7 +21,7 @@ from yomi.engine.servers.connection import OutOfStepError
 from yomi.engine.servers.game import EngineSeat, MoveTask, ServerGame, YomiSeat
 from yomi.engine.servers.settings import Account
 from yomi.engine.shogi.floodgate.codec import Summary, TimeRule
-from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.game import ShogiGame, new_game
 from yomi.engine.shogi.notation import (
     NotationError,
     format_csa,
@@ -69,6 +69,7 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
         # The user's own limit remains if the option does not accept the server's.
         with contextlib.suppress(OptionError):
             self._options.set("max_moves", max_moves)
+        self._game = new_game(self._options)
         self._player.new_game(self._game)
 
     def think(self, turn: MoveTask) -> Decision:

@@ -181,7 +181,9 @@ class ShogiPlayer(Player[ShogiGame]):
     # -- the position ----------------------------------------------------------------------------------------------
 
     def _root(self, request: Request[ShogiGame]) -> ShogiGame:
-        """Return the request's position with the options' rules. If the rules have changed, the tree is cleared."""
+        """Return the request's position with the options' settings. If they or the rules have changed, the tree is
+        cleared.
+        """
         game, options = request.game.copy(), request.options or self.options
         draw = options.draw_value_black if game.side_to_move == BLACK else 1.0 - options.draw_value_white
         game.position["all_moves"] = options.all_legal_moves
@@ -189,8 +191,7 @@ class ShogiPlayer(Player[ShogiGame]):
         if request.allow is not None and not set(request.allow).issubset(game.searched_moves()):
             game.position["all_moves"] = True
         is_all = bool(game.position["all_moves"])
-        rules = (options.entering_king, options.max_moves or 0, options.leaf_mate_depth, is_all, draw)
-        game.set_rules(entering_king=options.entering_king, max_moves=options.max_moves or 0)
+        rules = (game.entering_king, game.max_moves, options.leaf_mate_depth, is_all, draw)
         game.position["mate_depth"] = options.leaf_mate_depth
         # One value for each side, in the search's range of -1 to 1.
         game.position["draw_value"] = (2.0 * draw - 1.0, 1.0 - 2.0 * draw)

@@ -15,6 +15,7 @@ from yomi.engine.protocols.session import internal_error
 from yomi.engine.protocols.streams import OutputClosedError
 from yomi.engine.records import usi_centipawns
 from yomi.engine.search.types import Limits, SearchReport
+from yomi.engine.shogi.game import rules_of
 from yomi.engine.shogi.notation import format_usi
 from yomi.engine.shogi.usi.codec import Go, format_bestmove, format_checkmate, format_error, format_info, format_string
 
@@ -38,6 +39,7 @@ class Turn:
     """
 
     def __init__(self, session: Session, player: ShogiPlayer, go: Go, moves: tuple[int, ...] | None) -> None:
+        session.game.set_rules(**rules_of(session.options))  # USI's options are the only source of the rules
         self._session = session
         self._player = player
         self._go = go
