@@ -95,6 +95,17 @@ def test_dead_stones_are_known_after_the_agreement() -> None:
     assert (game.state()["counting"], game.state()["dead"]) == (None, ["A5"])
 
 
+def test_the_record_of_shogi_has_the_ending() -> None:
+    game = table("shogi", human="both", record="sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1")
+    assert "まで" not in game.record()[0]
+    game.play("G*5b")
+    text, _ = game.record()
+    assert "   2 詰み" in text
+    assert "まで1手で先手の勝ち" in text
+    game = table("shogi", human="both", record="startpos moves " + 3 * "4i4h 6a6b 4h4i 6b6a ")
+    assert "まで12手で千日手" in game.record()[0]
+
+
 @pytest.mark.parametrize(
     ("kind", "record", "found"),
     [

@@ -289,10 +289,11 @@ class Table:
         with self.lock:
             names = {color: self.names.get(side) or self._player(side) for color, side in SIDES.items()}
             position: Any = self.position
+            ended = self._final()
             if position.game == "go":
-                return position.to_sgf(**names, result=result_text(self._final())), ".sgf"
-            ending = {"ending": csa_ending(self.ended, position._raw)} if self.ended else {}
-            return position.to_text("kif", **names, **ending), ".kif"
+                return position.to_sgf(**names, result=result_text(ended)), ".sgf"
+            ending = csa_ending(ended, position._raw) if ended else ""
+            return position.to_text("kif", **names, ending=ending), ".kif"
 
     def begin_review(self, reviews: Reviews) -> PageReview:
         """Return the review of these moves, begun if there is none. Raises Error if no move is played or many wait."""
