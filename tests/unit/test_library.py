@@ -104,6 +104,13 @@ def test_play_chooses_a_legal_move_and_leaves_the_position(shogi: yomi.Engine[yo
     assert decision.report.visits >= 20
     assert shogi.play(game, SHORT, allow=["1g1f"]).move == "1g1f"
     assert shogi.play(game, SHORT, avoid=[str(decision.move)]).move != decision.move
+    with pytest.raises(yomi.IllegalMove, match="allow '9g9e' found, expected legal moves"):
+        shogi.play(game, SHORT, allow=["9g9f", "9g9e"])
+    # A promotion is the only legal move, beside its pointless waiver.
+    game = yomi.shogi.Game("1n1ksKB2/l4r1g1/p1pg2spn/2n2P2l/1P2p3p/2P+pP1PPP/P1SG4r/LB1P5/1N2S1+p1L b 2Pg 115")
+    assert shogi.play(game, SHORT, avoid=["3a4b+"]).move == "3a4b"
+    with pytest.raises(yomi.Error, match="no move is left"):
+        shogi.play(game, SHORT, avoid=game.legal_moves())
 
 
 def test_the_rules_are_the_games(shogi: yomi.Engine[yomi.shogi.Game]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import Options, find, rows_for
 from yomi.engine.registry import GAMES
-from yomi.errors import Error
+from yomi.errors import Error, IllegalMove
 from yomi.library import arguments
 from yomi.library.analysis import Analysis, Turns, in_thread, keep_stderr_quiet, reported
 from yomi.library.arguments import Progress, no_progress, plain
@@ -164,7 +164,8 @@ class Engine(Generic[P]):
                 None: as the option `ponder`.
 
         Raises:
-            Error: the engine is closed, the position is of another game, or the network failed.
+            IllegalMove: `avoid` or `allow` contains an illegal move.
+            Error: no move is left, the engine is closed, the position is of another game, or the network failed.
         """
         return self._play(position, self._request(position, limit, avoid, allow), ponder)
 
@@ -321,16 +322,21 @@ class Engine(Generic[P]):
             limit = Limit()
         elif not isinstance(limit, Limit):
             raise arguments.wrong("limit", limit, "a yomi.Limit such as yomi.Limit(visits=100)")
+        raw = self._raw(position)
         request = Request(
-            self._raw(position),
+            raw,
             clocks=limit._clocks(self.game),
             limits=limit._limits,
             hide_history=self._options.ignore_pre_root_history,
         )
-        expected = "a list of moves"
-        request.avoid = [position._code(move) for move in arguments.items("avoid", avoid, expected)]
-        if allow is not None:
-            request.allow = [position._code(move) for move in arguments.items("allow", allow, expected)]
+        request.avoid = avoided = _legal("avoid", avoid, position)
+        moves = raw.legal_moves() if allow is None else _legal("allow", allow, position)
+        left = [move for move in moves if move not in avoided]
+        if not left and (avoided or allow is not None):
+            raise OptionError("no move is left by allow and avoid, expected at least one")
+        # Searches of shogi skip pointless waivers of promotion, unless they are asked for.
+        is_waiver = bool(avoided) and self.game == "shogi" and set(raw.searched_moves()).issubset(avoided)
+        request.allow = None if allow is None and not is_waiver else left
         return request
 
     def _for_analysis(
@@ -341,7 +347,7 @@ class Engine(Generic[P]):
         if self.game == "go":
             request.hide_history = options.analysis_ignore_pre_root_history
             options = replace(options, wide_root_noise=options.analysis_wide_root_noise)
-        elif allow is None and request.game.can_declare:  # a declaration would take the place of the search
+        elif request.allow is None and request.game.can_declare:  # a declaration would take the place of the search
             request.allow = request.game.searched_moves()
         if "multipv" not in self._named:
             options = replace(options, multipv=RANKED_MOVES)
@@ -377,6 +383,15 @@ class Engine(Generic[P]):
     def __repr__(self) -> str:
         state = "closed" if self._turns.is_closed else self.name
         return f"<yomi.Engine {self.game}: {state}>"
+
+
+def _legal(name: str, moves: Iterable[str], position: Position[Any]) -> list[int]:
+    """Return the moves of an argument as integers. Raises IllegalMove."""
+    found = [(move, position._code(move)) for move in arguments.items(name, moves, "a list of moves")]
+    for move, code in found:
+        if not position._is_legal(code):
+            raise IllegalMove(f"{name} {arguments.shown(move)} found, expected legal moves")
+    return [code for _, code in found]
 
 
 def _start_pondering(player: Player[Any], request: Request[Any], move: int) -> None:

@@ -253,12 +253,14 @@ class Table:
                 yield opinion(position, report)
 
     async def check(self, engines: Engines, move: str) -> dict[str, Any]:
-        """Return a move's loss of winrate and points, and whether to warn. An earlier analysis saves a search."""
+        """Return a move's loss of winrate and points, and whether to warn. An earlier analysis saves a search.
+
+        Raises IllegalMove.
+        """
         with self.lock:
             self._expect_open()
             position, known = self.position.copy(), self.opinion
-        if not position.is_legal(move):
-            return {"loss": 0.0, "points": None, "warns": False}  # `play` explains it
+        position.copy().play(move)  # an error says why the move is illegal
         if known and known[0] == position.moves:
             report = known[1]
         else:
