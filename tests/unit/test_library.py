@@ -18,6 +18,7 @@ from yomi.engine.search.types import Limits
 from yomi.errors import ClosedError
 from yomi.nets.errors import NetworkError
 from yomi.settings import OptionError
+from yomi.web.games import opinion
 
 SHORT = yomi.Limit(visits=20)
 
@@ -111,6 +112,20 @@ def test_play_chooses_a_legal_move_and_leaves_the_position(shogi: yomi.Engine[yo
     assert shogi.play(game, SHORT, avoid=["3a4b+"]).move == "3a4b"
     with pytest.raises(yomi.Error, match="no move is left"):
         shogi.play(game, SHORT, avoid=game.legal_moves())
+
+
+def test_a_mated_side_has_lost(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
+    mated = yomi.shogi.Game("4k4/4G4/4P4/9/9/9/9/9/4K4 w 2r2b3g4s4n4l17p 1")
+    report = shogi.analyse(mated, SHORT)
+    assert (str(report.score), report.score.mate) == ("White 0.0%, mate", 0)
+    assert str(report.score.black) == "Black 100.0%, mate"
+    assert shogi.play(mated, SHORT).move is None
+    assert opinion(mated, report)["winrate"] == 1.0
+    perpetual = yomi.shogi.Game("k7R/9/9/9/9/9/9/9/K8 w - 1")  # Black's perpetual check: lost, but not mated
+    for move in 3 * ("9a9b", "1a1b", "9b9a", "1b1a"):
+        perpetual.play(move)
+    assert perpetual.result() == yomi.Result(yomi.WHITE, "White wins: Black gave perpetual check")
+    assert shogi.analyse(perpetual, SHORT).score.mate is None
 
 
 def test_the_rules_are_the_games(shogi: yomi.Engine[yomi.shogi.Game]) -> None:

@@ -125,7 +125,8 @@ class Score:
     lead: float | None = None
     """Go: points by which the side leads. None in shogi, and if another engine reports none."""
     mate: int | None = None
-    """Shogi: moves until the side mates; negative if the side is mated. None if no mate was found."""
+    """Shogi: moves until the side mates; negative if the side is mated, 0 after the mate. None if no mate was
+    found."""
 
     def pov(self, side: int) -> Score:
         """Return the score from the point of view of BLACK or WHITE."""
@@ -152,7 +153,7 @@ class Score:
         name = "Black" if self.side == BLACK else "White"
         text = f"{name} unknown" if math.isnan(self.winrate) else f"{name} {self.winrate:.1%}"
         if self.mate is not None:
-            return f"{text}, mate {self.mate:+d}"
+            return f"{text}, mate {self.mate:+d}" if self.mate else f"{text}, mate"
         return text if self.lead is None else f"{text}, {self.lead:+.1f}"
 
 
@@ -223,8 +224,10 @@ class Report:
     @property
     def score(self) -> Score:
         """Value of the position, for the side to move."""
-        mate = self._raw.moves[0].mate if self._raw.moves else None
-        return self._score(self._raw.winrate, self._raw.score_lead, mate)
+        raw = self._raw
+        is_mated = not raw.moves and raw.proven < 0 and not self._names.has_lead
+        mate = raw.moves[0].mate if raw.moves else 0 if is_mated else None
+        return self._score(raw.winrate, raw.score_lead, mate)
 
     @cached_property
     def moves(self) -> tuple[MoveReport, ...]:

@@ -217,7 +217,7 @@ class ShogiPlayer(Player[ShogiGame]):
     def _without_search(self, turn: Turn[ShogiGame]) -> Decision | None:
         request, root, options = turn.request, turn.root, turn.options
         if not root.legal_moves():
-            return Decision(None)
+            return Decision(None, report=SearchReport(root.side_to_move, winrate=0.0, utility=-1.0, proven=-1))
         if request.infinite:
             return None
         # A declaration is no move, so it cannot be among allowed moves.
