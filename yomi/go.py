@@ -16,7 +16,7 @@ from yomi.engine.go.sgf import GameRecord, SgfError, record_of
 from yomi.engine.go.svg import goban
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.pictures import Grid, rows_of
-from yomi.errors import IllegalMove, reraised
+from yomi.errors import Error, IllegalMove, reraised
 from yomi.library import arguments
 from yomi.library.position import FileRecord, Position, Result, move_text, place_of, with_info
 from yomi.library.values import Names
@@ -174,8 +174,14 @@ class Game(Position[GoGame]):
         return self._record(comments, info).to_sgf()
 
     def write(self, path: str | PathLike[str], comments: Sequence[str] = (), **info: Any) -> None:
-        """Write the game to a file in SGF; the arguments are those of `to_sgf`."""
-        write_atomically(arguments.path("path", path), self.to_sgf(comments, **info).encode())
+        """Write the game to a file in SGF; the arguments are those of `to_sgf`.
+
+        Raises:
+            Error: the file cannot be written.
+        """
+        file, text = arguments.path("path", path), self.to_sgf(comments, **info)
+        with reraised(OSError, Error, f"cannot write {file}: "):
+            write_atomically(file, text.encode())
 
     def _record(self, comments: Sequence[str], info: Mapping[str, Any]) -> GameRecord:
         expected = "a list of texts"

@@ -11,14 +11,13 @@ from yomi.engine.shogi.diagram import shogi_board
 from yomi.engine.shogi.game import ShogiGame, describe
 from yomi.engine.shogi.notation import NotationError, format_usi, parse_any
 from yomi.engine.shogi.placement import START_WORD, STARTPOS, source_of, target_of
-from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
-from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
+from yomi.engine.shogi.records.files import load_records, read_records, save_records, to_bytes
+from yomi.engine.shogi.records.record import ENDINGS, GameRecord, RecordError, record_of
 from yomi.errors import IllegalMove, reraised
 from yomi.library import arguments
 from yomi.library.position import FileRecord, Position, Result, move_text, place_of, with_info
 from yomi.library.values import Names
 from yomi.native.shogi.planes import policy_index
-from yomi.nets.files import write_atomically
 
 __all__ = ["Game", "Record", "parse", "read"]
 
@@ -104,7 +103,7 @@ class Game(Position[ShogiGame]):
             info: black, white: names; ending: CSA's word, such as TORYO.
 
         Raises:
-            Error: the form is unknown.
+            Error: the form or the ending is unknown.
         """
         if form not in FORMATS:
             raise RecordError(f"record format {form!r} found, expected one of {', '.join(FORMATS)}")
@@ -114,12 +113,13 @@ class Game(Position[ShogiGame]):
         """Write the game to a file: .csa, .kif, .kifu, .usi; the other arguments are those of `to_text`.
 
         Raises:
-            Error: another ending of the name.
+            Error: another ending of the name, or the file cannot be written.
         """
-        file = arguments.path("path", path)
-        write_atomically(file, to_bytes([self._record(info)], file.suffix))
+        save_records(arguments.path("path", path), [self._record(info)])
 
     def _record(self, info: Mapping[str, str]) -> GameRecord:
+        if ending := info.get("ending"):
+            arguments.one_of("ending", ending, ENDINGS)
         return with_info(record_of(self._raw), info, "black", "white", "ending")
 
     # -- to look at ----------------------------------------------------------------------------------------------------

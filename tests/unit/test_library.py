@@ -88,6 +88,12 @@ def test_records_are_written_and_read(tmp_path: Path) -> None:
         assert [position.sfen for position in found.positions()][-1] == shogi.sfen
     with pytest.raises(yomi.Error, match="expected one of csa, kif, usi"):
         shogi.to_text("pdf")
+    for form in ("csa", "kif"):
+        with pytest.raises(yomi.Error, match="ending 'resign' found, expected TORYO or TSUMI or"):
+            shogi.to_text(form, ending="resign")
+    for position, name in ((game, "none/a.sgf"), (shogi, "none/a.kif")):
+        with pytest.raises(yomi.Error, match=f"^cannot write .*{name}: No such file or directory$"):
+            position.write(tmp_path / name)
     with pytest.raises(yomi.Error):
         yomi.go.read(tmp_path / "none.sgf")
     with pytest.raises(yomi.Error):
