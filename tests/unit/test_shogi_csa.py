@@ -119,6 +119,24 @@ def test_csa_of_a_game_that_an_illegal_move_has_ended() -> None:
             read_records(text + rest)
 
 
+@pytest.mark.parametrize("move", ["+5554FU", "+2726KI", "+3433FU", "+0055FU", "+2722FU"])
+def test_csa_of_a_foul_that_no_piece_can_play(move: str) -> None:
+    text = f"PI\n+\n+7776FU\n-3334FU\n{move}\n"
+    (record,) = read_records(text + "%ILLEGAL_MOVE\n")
+    assert (len(record.moves), record.ending, record.winner) == (2, "+ILLEGAL_ACTION", WHITE)
+    (note,) = record.notes
+    assert str(note).startswith("line 5: move 3")
+    assert str(note).endswith("; the illegal move is left out")
+    with pytest.raises(RecordError, match=r"^line 5: move 3"):
+        read_records(text + "%TORYO\n")
+
+
+@pytest.mark.parametrize("rest", ["-8384FU\n%ILLEGAL_MOVE\n", "+5554FU\n"])
+def test_csa_with_a_move_that_the_ending_does_not_tell_of(rest: str) -> None:
+    with pytest.raises(RecordError, match=r"^line 5: move 3: "):
+        read_records("PI\n+\n+7776FU\n-3334FU\n" + rest)
+
+
 @pytest.mark.parametrize(
     ("rest", "ending", "winner"),
     [

@@ -189,11 +189,26 @@ def test_an_impossible_move_that_the_ending_does_not_tell_of(rest: str) -> None:
         read_records(KIF_FOUL.replace(RESULT, rest))
 
 
+@pytest.mark.parametrize("move", ["５四歩(55)", "５五歩打"])
+def test_kif_of_a_foul_that_no_piece_can_play(move: str) -> None:
+    text = f"   1 ７六歩(77)\n   2 ３四歩(33)\n   3 {move}\n"
+    for rest in ("   4 反則勝ち\n", "まで3手で先手の反則負け\n"):
+        (record,) = read_records(text + rest)
+        assert (len(record.moves), record.ending, record.winner) == (2, "+ILLEGAL_ACTION", WHITE)
+        (note,) = record.notes
+        assert str(note).endswith("no such piece can move there; the illegal move is left out")
+    for rest in ("", "   4 投了\n", "まで3手で後手の勝ち\n"):
+        with pytest.raises(RecordError, match=r"^line 3: move 3: "):
+            read_records(text + rest)
+
+
 def test_ki2_of_a_game_that_an_illegal_move_has_ended() -> None:
     text = "先手：a\n後手：b\n▲７六歩　△３四歩　▲３三角成　△８四歩{}\nまで4手で後手の反則負け\n"
     (record,) = read_records(text.format(""))
     assert (len(record.moves), record.ending, record.winner) == (3, "-ILLEGAL_ACTION", BLACK)
     assert record.notes == [Note("move 4 '△８四歩': the king is in check; the illegal move is left out", 3)]
+    with pytest.raises(RecordError, match="move 4: '▲８四歩' is a move of the other side"):
+        read_records(text.replace("△８四歩", "▲８四歩").format(""))
     for ending in ("▲反則勝ち", "　▲反則勝ち"):
         assert read_records(text.format(ending)) == [record]
     for following in ("　▲２六歩", "　▲投了", "　▲２六歩　△反則勝ち"):

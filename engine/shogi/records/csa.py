@@ -41,7 +41,6 @@ from yomi.engine.shogi.records.record import (
     lines_of,
     one_line,
 )
-from yomi.errors import reraised
 from yomi.native.shogi.pieces import HAND_TYPES
 
 COLORS = {"+": BLACK, "-": WHITE}
@@ -262,8 +261,12 @@ class _Reader:
         if COLORS[line[0]] != self.at.side and not self._take_from_comment() and not self.record.moves:
             self.placement = self.record.initial = self._other_side()
         number = len(self.record.moves) + 1
-        with reraised(NotationError, RecordError, f"move {number}: "):
+        try:
             move = parse_csa(line.strip(), self.at)
+        except NotationError as error:
+            # It is a foul only if the ending says so, and not if the other side moves: who is guilty then?
+            is_foul = COLORS[line[0]] == self.at.side and self._is_foul()
+            raise (ImpossibleMoveError if is_foul else RecordError)(f"move {number}: {error}") from None
         name = f"{number} '{line}'"
         # Plain rules allow drop-pawn mate; it is illegal if the record ends with a foul.
         if self.at.is_drop_pawn_mate(move) and self._is_foul():

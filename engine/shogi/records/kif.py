@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.shogi.notation import (
+    BLACK_MARKS,
     JAPANESE_MOVE,
     JAPANESE_NAMES,
     MARKED_MOVE,
@@ -323,21 +324,25 @@ class _Reader:
             if placement.is_drop_pawn_mate(move) and self._is_foul(placement.side, following):
                 raise ImpossibleMoveError(f"move {number} '{text}': {DROP_PAWN_MATE}")
             self.placement = self.record.add(placement, move, f"{number} '{text}'")
-        except NotationError as error:
-            raise ImpossibleMoveError(f"move {number}: {error}") from None
-        except ImpossibleMoveError as error:
-            if self._is_foul(placement.side, following) is False:
-                raise
-            self.note(f"{error}; the illegal move is left out")
+        except (NotationError, ImpossibleMoveError) as error:
+            fault, is_text = str(error), isinstance(error, NotationError)
+            is_foul = self._is_foul(placement.side, following, is_named=is_text)
+            if is_text:
+                # It is a foul only if the ending says so, and not if the other side moves: who is guilty then?
+                is_others = text[0] in SIDE_MARKS and (text[0] in BLACK_MARKS) != (placement.side == BLACK)
+                fault, is_foul = f"move {number}: {error}", bool(is_foul) and not is_others
+            if is_foul is False:
+                raise ImpossibleMoveError(fault) from None
+            self.note(f"{fault}; the illegal move is left out")
             self.game.ending, self.game.ending_seconds = illegal_action(placement.side), seconds
         else:
             self.record.moves[-1].seconds = seconds
             self.path.append((placement, move))
 
-    def _is_foul(self, mover: int, following: str) -> bool | None:
+    def _is_foul(self, mover: int, following: str, *, is_named: bool = False) -> bool | None:
         """Return whether the game (not a variation) ends here by a foul of `mover`; None if only comments follow.
 
-        `following` is the text after the move on its line.
+        `following` is the text after the move on its line. With `is_named` the ending itself must be a foul.
         """
         if self.is_variation:
             return False
@@ -347,7 +352,7 @@ class _Reader:
             if RESULT.match(line) or _numbered_move(line) or MARKED_MOVE.match(line):
                 # A win of the other side after an impossible move means a foul, too.
                 won = re.search("(先手|後手|上手|下手)の勝ち", line)
-                return "反則" in line or (won is not None and NAMES[won[1]] != mover)
+                return "反則" in line or (not is_named and won is not None and NAMES[won[1]] != mover)
         return None
 
     def _end(self, word: str, seconds: float | None = None) -> None:
