@@ -28,7 +28,7 @@ from yomi.time_left import duration
 
 # Searches that estimate the time of a review: first and greatest visits, number, and sufficient seconds
 TRIAL_VISITS, MAX_TRIAL_VISITS, MAX_TRIALS, TRIAL_SECONDS = 8, 10**6, 9, 0.2
-TRIAL_SHARE = 0.1  # of its visits; a search that ends earlier, such as by a mate, tells no speed
+TRIAL_SHARE = 0.1  # of its visits: a search that ends earlier, such as by a mate, is too short to measure
 KEPT_VISITS = 0.4  # share of a search's visits that come from the search of the position before (Go)
 # Scans of a game. A later one replaces results of an earlier one, and finds its evaluations in the cache.
 FIRST, SHORT, FULL = range(3)
@@ -177,10 +177,9 @@ def speed_of(search: Callable[[Options], int], options: Options, *, first: int =
     visits, speed = min(wanted, first), 0.0
     for number in range(MAX_TRIALS if options.seed is None else 2):
         begin = time.monotonic()
-        limited = options.with_values({"visits": visits, "playouts": None, "seconds": None, "depth": None})
-        found = search(limited)
+        found = search(options.with_values({"visits": visits, "playouts": None, "seconds": None, "depth": None}))
         seconds = max(time.monotonic() - begin, 1e-9)
-        if not is_measured(found, limited):
+        if found < TRIAL_SHARE * visits:
             return 0.0
         speed = found / seconds
         if options.seed is None and number and seconds > TRIAL_SECONDS:
@@ -189,11 +188,6 @@ def speed_of(search: Callable[[Options], int], options: Options, *, first: int =
         is_slow = options.seed is None and not number and seconds > 10 * TRIAL_SECONDS
         visits = max(1, visits // 4) if is_slow else min(wanted, 4 * visits)
     return speed
-
-
-def is_measured(found: int, options: Options) -> bool:
-    """Return whether a search had enough of the visits that limit it to tell a speed."""
-    return found >= TRIAL_SHARE * (options.visits or 0)
 
 
 # -- reviewers ------------------------------------------------------------------------------------------------------
@@ -242,7 +236,7 @@ class Reviewer(abc.ABC, Generic[L]):
     def try_search(self, loaded: L, options: Options) -> int:
         """Search a position near the middle of a game, drop the tree, and return the number of visits.
 
-        Return 0 if the searches of all positions end too early to tell a speed.
+        Return 0 if the searches of all positions are too short to measure.
         """
 
     @abc.abstractmethod

@@ -13,7 +13,7 @@ from yomi.engine.play import MATE
 from yomi.engine.players.request import Request
 from yomi.engine.records import MATE_SCORE, Note, record_score
 from yomi.engine.reviews.review import Opinion, Review, ReviewError, candidates_of, limited, reviewed_moves
-from yomi.engine.reviews.scans import Add, Judgement, Reviewer, Scan, is_measured
+from yomi.engine.reviews.scans import TRIAL_SHARE, Add, Judgement, Reviewer, Scan
 from yomi.engine.search.types import Limits, MoveReport
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.diagram import draw
@@ -127,7 +127,7 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
             if len(game.searched_moves()) > 1:
                 found = self.player.decide(Request(game, options)).report.visits
                 self.player.clear()
-                if is_measured(found, options):
+                if found >= TRIAL_SHARE * (options.visits or 0):
                     return found
         return 0
 
