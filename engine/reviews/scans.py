@@ -101,19 +101,24 @@ class KnownPositions:
         return sum(count for _, count in self.found.values())
 
 
+def part_of(options: Options, share: float) -> Options:
+    """Return options whose limits are a share of the original limits."""
+    counts = {
+        name: max(1, round(share * limit))
+        for name in ("visits", "playouts")
+        if (limit := getattr(options, name)) is not None
+    }
+    return options.with_values({**counts, "seconds": options.seconds and share * options.seconds})
+
+
 def _later_limits(options: Options, first_visits: int) -> dict[int, Options]:
     """Return the limits of each scan after the first pass. The scans share the limit on time."""
-    short: dict[str, Any] = {}
-    for name in ("visits", "playouts"):
-        if (limit := getattr(options, name)) is not None:
-            short[name] = max(1, round(SHORT_SHARE * limit))
-    if any(limit <= 2 * first_visits for limit in short.values()):
+    short = part_of(options, SHORT_SHARE)
+    if short == options or any(limit and limit <= 2 * first_visits for limit in (short.visits, short.playouts)):
         return {}
-    if options.seconds is not None:
-        short["seconds"] = SHORT_SHARE * options.seconds
-        full = options.with_values({"seconds": options.seconds - short["seconds"]})
-        return {SHORT: options.with_values(short), FULL: full}
-    return {SHORT: options.with_values(short)} if short else {}
+    if options.seconds is None:
+        return {SHORT: short}
+    return {SHORT: short, FULL: options.with_values({"seconds": (1.0 - SHORT_SHARE) * options.seconds})}
 
 
 def _unclear(review: Review, known: KnownPositions, scan: int) -> list[int]:

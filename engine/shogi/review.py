@@ -13,7 +13,7 @@ from yomi.engine.play import MATE
 from yomi.engine.players.request import Request
 from yomi.engine.records import MATE_SCORE, Note, record_score
 from yomi.engine.reviews.review import Opinion, Review, ReviewError, candidates_of, limited, reviewed_moves
-from yomi.engine.reviews.scans import TRIAL_SHARE, Add, Judgement, Reviewer, Scan
+from yomi.engine.reviews.scans import TRIAL_SHARE, Add, Judgement, Reviewer, Scan, part_of
 from yomi.engine.search.types import Limits, MoveReport
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.diagram import draw
@@ -183,7 +183,7 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
             return self._opinion(color, winrate, mate=0 if outcome.ending == MATE else None), 0
         if not is_last and len(game.searched_moves()) == 1:
             return None, 0
-        shared = options if played is None else _part_of(options, FIRST_SHARE)
+        shared = options if played is None else part_of(options, FIRST_SHARE)
         decision = self.player.decide(Request(game, shared))
         evaluations = 0 if decision.win else self.player.search.evaluations
         if decision.win:
@@ -215,7 +215,7 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
 
         def search(share: float, allow: Sequence[int] | None, avoid: Sequence[int], depth: int | None) -> None:
             nonlocal opinion, evaluations
-            part = _part_of(options, share).with_values({"multipv": len(allow or (1,)), "root_mate_search": 0})
+            part = part_of(options, share).with_values({"multipv": len(allow or (1,)), "root_mate_search": 0})
             report = self.player.decide(
                 Request(game, part, limits=Limits(depth=depth), allow=allow, avoid=avoid)
             ).report
@@ -263,16 +263,6 @@ class ShogiReviewer(Reviewer[LoadedRecord]):
             winrate = float(mate > 0)
         score = -float(MATE_SCORE) if mate == 0 else float(record_score(winrate, mate, self.player.options.centipawns))
         return Opinion(color, winrate, score, best, pv, mate, visits)
-
-
-def _part_of(options: Options, share: float) -> Options:
-    """Return options whose limits are a share of the original limits."""
-    counts = {
-        name: max(1, round(share * limit))
-        for name in ("visits", "playouts")
-        if (limit := getattr(options, name)) is not None
-    }
-    return options.with_values({**counts, "seconds": options.seconds and share * options.seconds})
 
 
 def is_unclear(opinion: Opinion, played: Played) -> bool:
