@@ -56,7 +56,8 @@ def moves_of(report: SearchReport) -> set[int]:
 def test_special_decisions(make: Make) -> None:
     player = make("bare", playouts=300)
     assert player.decide(Request(ShogiGame(MATE))).move == MATING
-    assert player.decide(Request(ShogiGame(MATED))) == Decision(None)
+    lost = SearchReport(ShogiGame(MATED).side_to_move, winrate=0.0, utility=-1.0, proven=-1)
+    assert player.decide(Request(ShogiGame(MATED))) == Decision(None, report=lost)
     entered = ShogiGame(ENTERED)
     decision = player.decide(Request(entered))
     assert (decision.move, decision.win) == (None, True)

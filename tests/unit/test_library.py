@@ -116,7 +116,7 @@ def test_play_chooses_a_legal_move_and_leaves_the_position(shogi: yomi.Engine[yo
     # A promotion is the only legal move, beside its pointless waiver.
     game = yomi.shogi.Game("1n1ksKB2/l4r1g1/p1pg2spn/2n2P2l/1P2p3p/2P+pP1PPP/P1SG4r/LB1P5/1N2S1+p1L b 2Pg 115")
     assert shogi.play(game, SHORT, avoid=["3a4b+"]).move == "3a4b"
-    with pytest.raises(yomi.Error, match="no move is left"):
+    with pytest.raises(yomi.Error, match="expected at least one move that is left"):
         shogi.play(game, SHORT, avoid=game.legal_moves())
 
 
