@@ -182,12 +182,7 @@ class Record(FileRecord[GameRecord]):
 
     def positions(self) -> list[Game]:
         """Return copies of the game before each move, and at its end."""
-        game = self._raw.game(0)
-        found = [Game._of(game.copy())]
-        for move in self._raw.moves:
-            game.play(move.move)
-            found.append(Game._of(game.copy()))
-        return found
+        return [Game._of(game) for game in self._raw.games()]
 
 
 def read(path: str | PathLike[str]) -> list[Record]:

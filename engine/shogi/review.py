@@ -89,12 +89,7 @@ class LoadedRecord:
 
     def games(self) -> list[ShogiGame]:
         """Return the game before each move, and after the last one."""
-        game = self.record.game(0, **self.rules)
-        games = [game.copy()]
-        for move in self.line:
-            game.play(move)
-            games.append(game.copy())
-        return games
+        return self.record.games(**self.rules)
 
 
 def open_reviewer(options: Options, path: Path) -> "ShogiReviewer":

@@ -15,7 +15,7 @@ import yomi
 from yomi.engine import play
 from yomi.engine.color import DRAW
 from yomi.engine.go.game import score_text
-from yomi.engine.go.points import Board, VertexError
+from yomi.engine.go.points import Board
 from yomi.engine.go.scoring import chains
 from yomi.engine.mistakes import WARNING_SECONDS, WARNING_VISITS, is_worth_warning
 from yomi.engine.play import Ended
@@ -208,11 +208,7 @@ class Table:
         """Toggle the mark of a stone and the stones connected to it between dead and alive."""
         with self.lock:
             self._expect_counting()
-            raw = self.position._raw
-            try:
-                point = raw.board.parse_vertex(vertex)
-            except VertexError as error:
-                raise yomi.Error(str(error)) from None
+            raw, point = self.position._raw, self.position._code(vertex)
             chain = next((chain for _, chain in chains(raw) if point in chain), None)
             if chain is None:
                 raise yomi.Error(tr("no stone on {vertex}: expected a stone that is dead or alive", vertex=vertex))

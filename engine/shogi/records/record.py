@@ -172,6 +172,14 @@ class GameRecord:
                 game.play(recorded.move)
         return game
 
+    def games(self, **rules: Any) -> list[ShogiGame]:
+        """Return the game before each move, and after the last one, under the rules of `ShogiGame`."""
+        games = [self.game(0, **rules)]
+        for recorded in self.moves:
+            games.append(games[-1].copy())
+            games[-1].play(recorded.move)
+        return games
+
 
 def checked(placement: Placement, name: str = "the position") -> Placement:
     """Return a position if it is possible, otherwise raise RecordError."""
