@@ -92,12 +92,11 @@ class Asked(Generic[G]):
         """
         key = f"{CHOICE} after {self.turns} turns" if self.turns else CHOICE
         move = str(self._sayings.of((self.name, position, key), lambda: self._ask(game, self.turns)[0]))
-        if move.lower() != RESIGN:
-            try:
-                self._kind.read_answer(game, move)
-            except ValueError as error:
-                raise ChoicesError(f"player {self._spec.name}: {error}") from None
-        return move
+        try:
+            played = self._kind.decide(game, move).move
+        except ValueError as error:
+            raise ChoicesError(f"player {self._spec.name}: {error}") from None
+        return move.lower() if played is None else self._kind.format_move(game, played)
 
     def winrate(self, position: str, game: G, move: str = "") -> float:
         """Return the engine's winrate for the side to move, in [0, 1], or the result if the game has ended.

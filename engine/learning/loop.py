@@ -265,8 +265,10 @@ class Loop:
         waited = time.monotonic() - self._idle_since
         self.store.journal.append("wait", part="training", seconds=waited, **{"for": "rows"})
         if not self._concurrent:
+            begin = time.monotonic()
             self._train_next()
             self._end_training()
+            self._tally.leave_out(time.monotonic() - begin)
             return
         self._training = threading.Thread(target=self._train_or_fail, name="training", daemon=True)
         self._training.start()
@@ -406,6 +408,10 @@ class Tally:
 
     def add(self, delivery: Delivery) -> None:
         self._deliveries.append(delivery)
+
+    def leave_out(self, seconds: float) -> None:
+        """Do not count a time in which nobody played."""
+        self._start += seconds
 
     def write(self, store: Store) -> None:
         delivered = [game for delivery in self._deliveries for game in delivery.games]

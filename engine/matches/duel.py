@@ -162,7 +162,7 @@ class Duel(contextlib.AbstractContextManager["Duel"]):
             search.configure(dataclasses.replace(search.owner.settings, **changes))  # type: ignore[arg-type]
         played = self._begin(pair_rng, number // 2)
         yield from self._open(slot[number // 2 % len(slot)], played, pair_rng)
-        opening = played.ply
+        opening, begins = played.ply, played.side_to_move
         for search in slot:
             search.seed(int(rng.integers(2**63)))
         first = BLACK if number % 2 == 0 else WHITE
@@ -188,14 +188,15 @@ class Duel(contextlib.AbstractContextManager["Duel"]):
         if engine is not None:
             engine.leave(ended.winner)
         black, white = PLAYERS if first == BLACK else reversed(PLAYERS)
-        chosen = played.ply - opening
+        count = played.ply - opening
+        chosen = count - count // 2, count // 2
         return GameResult(
             number,
             black,
             white,
             *(ended.winner, ended.ending, ended.detail),
             plies=played.ply,
-            chosen=(chosen - chosen // 2, chosen // 2),
+            chosen=chosen if begins == BLACK else chosen[::-1],
             opening=number // 2,
             key=key_of(self.game.format_opening(played)),
         )

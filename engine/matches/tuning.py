@@ -220,7 +220,8 @@ def tune(
             values = _play_iterations(series, made, player, say)
             if settings.confirm:
                 first = 2 * made.iterations * made.batch  # the tuning has used the openings before
-                tasks = [DuelTask(first + n, (values, {})) for n in range(settings.confirm + settings.confirm % 2)]
+                changes = values, made.settings(made.start)
+                tasks = [DuelTask(first + n, changes) for n in range(settings.confirm + settings.confirm % 2)]
                 with MatchJournal(series.folder / CONFIRMATION, {**described, "tuned": values}) as last:
                     known = points_of(last.results)
                     tasks = [task for task in tasks if task.number not in known]

@@ -71,7 +71,21 @@ def test_games_depend_on_nothing_but_their_number() -> None:
 
 def test_one_visit_plays_the_likeliest_move() -> None:
     with Duel(GAME, (options(), options()), DuelConfig((1, 2), seed=3, opening_moves=3), 4) as duel:
-        assert len(list(duel.play([DuelTask(number) for number in range(4)]))) == 4
+        found = list(duel.play([DuelTask(number) for number in range(24)]))
+    assert len(found) == 24
+    # White chooses first after three moves of the opening.
+    assert [game.chosen for game in found] == [((game.plies - 3) // 2, (game.plies - 2) // 2) for game in found]
+
+
+def test_tuned_values_are_compared_with_the_start_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[DuelTask] = []
+    play = Duel.play
+    monkeypatch.setattr(Duel, "play", lambda self, tasks: play(self, [played.append(task) or task for task in tasks]))
+    command = ["tune", *BOARD, "--visits", "2", "--games", "4", "--pairs", "2", "--confirm", "2", "--processes", "1"]
+    assert main([*command, "--parameter", "c_puct", "2:4:3", "--out", str(tmp_path)]) == 0
+    assert [task.changes[1] for task in played[4:]] == [{"c_puct": 3.0}] * 2
 
 
 @pytest.mark.slow

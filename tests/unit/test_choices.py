@@ -141,6 +141,16 @@ def test_a_search_without_a_move_leaves_its_tree() -> None:
     assert visits == [200, 400]
 
 
+@pytest.mark.parametrize(("answer", "choice"), [("c3", "C3"), ("PASS", "pass"), ("Resign", "resign")])
+def test_a_choice_is_the_same_in_any_case(answer: str, choice: str) -> None:
+    kind = GAMES["go"].matches()
+    rules = kind.rules(Options.for_game("go").with_values({"size": 5}), None, 0)
+    asked = Asked(parse_spec("no-such-engine", "go", "gtp"), kind, rules, Sayings(None))
+    asked._client = mock.MagicMock()
+    asked._client.choose.return_value = EngineMove(answer, 0.0)
+    assert asked.choice("", kind.begin(rules, "")) == choice
+
+
 def test_moves_that_end_the_game_take_no_judge() -> None:
     kind = GAMES["shogi"].matches()
     rules = kind.rules(Options.for_game("shogi"), None, 0)

@@ -95,6 +95,20 @@ def test_self_play_goes_on_during_gate_and_ladder_up_to_two_generations_ahead(tm
     assert any(network.startswith(first) for network in players.networks), "nobody played with network 1"
 
 
+def test_training_in_turn_is_no_time_of_self_play(tmp_path: Path) -> None:
+    made = loop(tmp_path, lambda *_: PLAYED, [], Players(), ladder=0)
+    made._concurrent = False
+    learn, begin = made._get_learner().run, time.monotonic()
+    made._get_learner().run = lambda *each: time.sleep(0.2) or learn(*each)  # type: ignore[method-assign, func-returns-value]
+    made.run(Goal(generations=4))
+    events = Journal(tmp_path / "run" / NAME).read()
+    seconds = {
+        part: sum(each["seconds"] for each in events if each["event"] == part) for part in ("selfplay", "training")
+    }
+    assert seconds["training"] > 0.8
+    assert seconds["selfplay"] < time.monotonic() - begin - seconds["training"]
+
+
 def test_all_losses_reach_the_journal(tmp_path: Path) -> None:
     made = loop(tmp_path, lambda *_: PLAYED, [], Players(), ladder=0)
     made.run(Goal(generations=1))

@@ -36,7 +36,7 @@ from yomi.engine.shogi.settings import ShogiDataOptions
 from yomi.native.datasets.packed import HCP, PSV, unpack_board
 from yomi.native.shogi.planes import SCRATCH_DTYPE, policy_index, write_planes
 from yomi.nets.data.batches import BatchSource, unpack
-from yomi.nets.data.shards import check_shard
+from yomi.nets.data.shards import check_shard, open_dataset
 from yomi.nets.errors import NetworkError
 from yomi.nets.metadata import SHOGI_BOARD, feature_set
 
@@ -276,6 +276,17 @@ def test_handicap_games_are_left_out(tmp_path: Path) -> None:
     path.write_text(format_csa_records([random_record(1, 60), handicap, random_record(2, 70)]))
     rows = read_rows(path, OPTIONS, 0)
     assert np.unique(rows["game"], return_counts=True)[1].tolist() == [60, 70]
+
+
+def test_games_that_are_not_used_do_not_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csa"
+    unused = [random_record(number, 60, "CHUDAN") for number in range(3, 12)]
+    path.write_text(format_csa_records([*unused[:4], random_record(1, 60), *unused[4:], random_record(2, 70)]))
+    for seed in range(6):
+        words = ["--features", "dlshogi-62-57", "--keep-duplicates", "--test-share", "0.5", "--seed", str(seed)]
+        assert main(["dataset", "make", str(path), *words, "--out", str(tmp_path / str(seed))]) == 0
+        assert "130 positions of 2 games read" in capsys.readouterr().err
+        assert {shard.split for shard in open_dataset(tmp_path / str(seed)).shards} == {"train", "test"}
 
 
 def test_duplicates_are_merged(tmp_path: Path) -> None:

@@ -63,7 +63,8 @@ def make_shogi_dataset(
         log(f"evaluations fit the results best by a sigmoid of {scale:.0f} centipawns")
     order = np.random.default_rng([options.seed, 1]).permutation(len(rows))
     order = order[: options.limit] if options.limit else order
-    held = held_out(int(rows["game"].max()) + 1, options.test_share, options.seed)[rows["game"][order]]
+    games, numbers = np.unique(rows["game"], return_inverse=True)  # some games have no row
+    held = held_out(len(games), options.test_share, options.seed)[numbers[order]]
     planned = plan_shards(order, held, np.full(len(order), SIDE, np.uint8), options.shard_rows)
 
     def payload(number: int) -> npt.NDArray[np.void]:
@@ -109,7 +110,7 @@ def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left
             continue
         game = int(parts[-1]["game"].max()) + 1 if len(parts[-1]) else game
     rows = np.concatenate(parts) if parts else np.zeros(0, ROW_DTYPE)
-    log(f"{len(rows)} positions of {game} games read")
+    log(f"{len(rows)} positions of {len(np.unique(rows['game']))} games read")
     if options.merge and len(rows):
         rows = merged(rows)
         log(f"{len(rows)} positions differ")
