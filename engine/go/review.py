@@ -31,6 +31,7 @@ from yomi.engine.reviews.review import (
     candidates_of,
     ownership_letters,
     reviewed_moves,
+    with_answers,
     with_noise,
 )
 from yomi.engine.reviews.scans import Add, Judgement, Reviewer, Scan
@@ -161,7 +162,7 @@ class GoReviewer(Reviewer[LoadedGame]):
             PV_MOVES,
             lambda index, move, best: are_mirrored(games[index], move, best),
         )
-        moves = with_noise(moves, score.mean_limit)
+        moves = with_noise(with_answers(moves), score.mean_limit)
         if games[-1].is_over and moves:
             # The rules count the last position, perhaps with dead stones: no search gave its score.
             moves[-1] = replace(moves[-1], noise=math.inf)

@@ -114,6 +114,7 @@ class ReviewedMove:
     pv_text: tuple[str, ...]
     before: Opinion
     after: Opinion
+    answered: Opinion | None = None  # the opinion after the answer; see `with_answers`
     is_mirrored: bool = False  # whether a symmetry of the position maps it to the best move
     noise: float = 0.0  # of a loss of score: see `with_noise`
 
@@ -128,10 +129,14 @@ class ReviewedMove:
         return self.is_best or (self.after.mate is not None and self.after.mate <= 0)
 
     @property
+    def _after(self) -> tuple[Opinion, ...]:
+        return (self.after,) if self.answered is None else (self.after, self.answered)
+
+    @property
     def winrate_after(self) -> float:
         """Winrate of the mover after the move: the winrate before it minus the loss, if one search has valued both."""
         after, loss = self.after.winrate_for(self.color), self.winrate_loss
-        if self._loses_nothing or self.before.played_winrate is None:
+        if self._loses_nothing or (self.before.played_winrate is None and self.answered is None):
             return after
         expected = self.before.winrate_for(self.color) - loss
         return expected if loss else max(after, expected)  # the search after the move may find more
@@ -142,7 +147,7 @@ class ReviewedMove:
         if self._loses_nothing:
             return 0.0
         best, played = self.before.winrate_for(self.color), self.before.played_winrate
-        after = best - self.after.winrate_for(self.color)
+        after = best - max(opinion.winrate_for(self.color) for opinion in self._after)
         return agreed_loss(after, after if played is None else best - played, max(self.before.noise, self.after.noise))
 
     @property
@@ -162,6 +167,8 @@ class ReviewedMove:
         change = self.change(limit)
         if change is None or self._loses_nothing:
             return None if change is None else 0.0
+        if self.answered is not None and (later := replace(self, after=self.answered).change(limit)) is not None:
+            change = min(change, later)
         before, played = self.before.score_for(self.color), self.before.played_score
         inside = change if before is None or played is None else limited(before, limit) - limited(played, limit)
         return min(limit, agreed_loss(change, inside, max(self.before.score_noise, self.after.score_noise)))
@@ -214,6 +221,19 @@ def reviewed_moves(
         )
         for number, (move, before, after) in enumerate(zip(moves, opinions[:-1], opinions[1:], strict=True), 1)
     ]
+
+
+def with_answers(moves: Sequence[ReviewedMove]) -> list[ReviewedMove]:
+    """Return the moves with the opinions after their answers, if these were the best moves.
+
+    Such a search looks a move further than the search before it. A loss counts as far as both see it.
+    """
+    found = []
+    for move, answer in zip(moves, [*moves[1:], None], strict=True):
+        best = move.after.candidates[0].visits if move.after.candidates else math.inf
+        is_deeper = answer is not None and answer.is_best and answer.after.visits >= best
+        found.append(replace(move, answered=answer.after) if answer is not None and is_deeper else move)
+    return found
 
 
 def carried_back(found: Sequence[Opinion | None], moves: Sequence[int]) -> list[Opinion]:

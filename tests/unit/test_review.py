@@ -29,6 +29,7 @@ from yomi.engine.reviews.review import (
     ReviewedMove,
     carried_back,
     reviewed_moves,
+    with_answers,
     with_noise,
 )
 from yomi.engine.reviews.text import table
@@ -185,6 +186,25 @@ def test_a_loss_within_the_noise_of_the_searches_is_no_mistake() -> None:
     review = Review("go", GO.score, "fake", moves, [])
     assert [review.class_of(moves[place]) for place in (0, 1, 2, 11)] == ["", "blunder", "", "inaccuracy"]
     assert not review.is_unclear(moves[2])
+
+
+def test_a_value_that_the_best_answer_takes_back_is_no_mistake() -> None:
+    def searched(color: int, winrate: float, best: int, visits: int = 100) -> Opinion:
+        candidates = (Candidate(best, 40, 0.2, winrate, 0.0, (best,)),)
+        return dataclasses.replace(opinion(color, winrate, best=best), visits=visits, candidates=candidates)
+
+    def losses(answer: int, later: float, visits: int = 100) -> list[float]:
+        found = [searched(WHITE, 0.99, 1), searched(BLACK, 0.24, 3), searched(WHITE, later, 5, visits)]
+        moves = with_answers(reviewed_moves([2, answer], found, str, 12))
+        return [pytest.approx(move.winrate_loss) for move in (moves[0], moves[1])]
+
+    assert losses(3, 0.98) == [0.01, 0.0]
+    assert losses(3, 0.80) == [0.19, 0.0]
+    assert losses(3, 0.70) == [0.23, 0.0], "the search after the move saw less of a loss"
+    assert losses(4, 0.98) == [0.23, 0.22], "another answer"
+    assert losses(3, 0.98, visits=39) == [0.23, 0.0], "the later search saw less"
+    found = [searched(WHITE, 0.99, 1), searched(BLACK, 0.24, 3), searched(WHITE, 0.98, 5)]
+    assert with_answers(reviewed_moves([2, 3], found, str, 12))[0].winrate_after == pytest.approx(0.98)
 
 
 # -- forced moves --------------------------------------------------------------------------------------------------
