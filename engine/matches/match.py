@@ -301,18 +301,15 @@ def opening_source(settings: MatchSettings) -> list[object]:
 def as_described_now(found: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """Return a journal's description of its match in the form of this version. `now` is the description of this match.
 
-    Journals of older versions lack the network of policy openings, or contain one that was not used. They also contain
-    the place of the Python that runs yomi.
+    Journals of version 0.2.0 contain the place of the Python that runs yomi.
     """
-    source = now["opening_source"]
-    old = found.get("opening_source") or source
-    made = {**found, "opening_source": [*old, *source[len(old) :]][: len(source)]}
-    if "players" in found:
-        made["players"] = [dict(player) for player in found["players"]]
-        for player, wanted in zip(made["players"], now["players"], strict=False):
-            if wanted["command"][0] == YOMI and tuple(player["command"][1 : len(OWN)]) == OWN[1:]:
-                player["command"] = [YOMI, *player["command"][len(OWN) :]]
-    return made
+    if "players" not in found:
+        return dict(found)
+    players = [dict(player) for player in found["players"]]
+    for player, wanted in zip(players, now["players"], strict=False):
+        if wanted["command"][0] == YOMI and tuple(player["command"][1 : len(OWN)]) == OWN[1:]:
+            player["command"] = [YOMI, *player["command"][len(OWN) :]]
+    return {**found, "players": players}
 
 
 def _all_openings(

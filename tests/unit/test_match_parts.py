@@ -1,7 +1,6 @@
 """The pure parts of a match: schedule, limits, players, journal, openings, adjudication, evaluations, SPRT."""
 
 import argparse
-import contextlib
 import json
 import os
 import random
@@ -171,7 +170,7 @@ def test_the_place_of_python_is_no_part_of_a_match() -> None:
     assert sys.executable not in command
     before = {**player, "command": ["/other/bin/python3", "-m", *command]}  # as versions until now wrote it
     foreign = described(parse_spec("/other/bin/python3 -m yomi gtp --visits 7", "go", "gtp"))
-    now = {"players": [player, foreign], "opening_source": []}
+    now = {"players": [player, foreign]}
     assert as_described_now({"players": [before, foreign]}, now)["players"] == [player, foreign]
     assert "players" not in as_described_now({"options": []}, now)  # the journal of a duel
 
@@ -329,31 +328,6 @@ def test_openings_come_again_in_the_order_of_the_schedule() -> None:
         games = list(schedule([(0, each) for each in range(1, pairs + 1)], 11, 3))
         assert all(openings_before(game.number, pairs) % 3 == game.opening for game in games)
         assert openings_before(games[-1].number, pairs) == 5
-
-
-@pytest.mark.parametrize(
-    ("old", "now", "same"),
-    [
-        (["policy", 2, 1], ["policy", 2, 1, "net.onnx"], True),
-        (["policy", 2, 1], ["policy", 2, 1, None], True),
-        (["policy", 2, 1, "net.onnx"], ["policy", 2, 1, "net.onnx"], True),
-        (["policy", 2, 1, "net.onnx"], ["policy", 2, 1, None], False),
-        (["policy", 2, 1, None], ["policy", 2, 1, "net.onnx"], False),
-        (["policy", 2, 1, "net.onnx"], ["lines.sfen", 2, 1], False),
-        (["lines.sfen", 2, 1, "net.onnx"], ["lines.sfen", 2, 1], True),
-        (["lines.sfen", 2, 1], ["lines.sfen", 3, 1], False),
-        ([None, None, 1, "net.onnx"], [None, None, 1], True),
-    ],
-)
-def test_a_match_goes_on_with_the_same_openings(
-    old: list[object], now: list[object], same: bool, tmp_path: Path
-) -> None:
-    """Older journals do not tell the network, or one that was not used."""
-    with MatchJournal(tmp_path, {"players": [], "opening_source": old}) as journal:
-        journal.add(result(0))
-    described = {"players": [], "opening_source": now}
-    with contextlib.nullcontext() if same else pytest.raises(MatchError, match="another match: opening_source"):
-        MatchJournal(tmp_path, described, as_described_now=lambda found: as_described_now(found, described)).close()
 
 
 def test_the_network_is_told_where_openings_are_drawn_from_it() -> None:
