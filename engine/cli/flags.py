@@ -234,7 +234,7 @@ def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value
 
 
 def known_options(args: argparse.Namespace, game: Game[Any, Any]) -> set[str]:
-    """Return the names of the options that the command line or a file set."""
+    """Return the names of the options that the command line or a file set, also to none."""
     return {*file_values(args, game), *named_options(args, game)}
 
 
@@ -245,18 +245,9 @@ def named_options(args: argparse.Namespace, game: Game[Any, Any]) -> set[str]:
 
 def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, Any]) -> dict[str, Value]:
     """Return `visits` as a default for `collect`; empty if the user has set any limit."""
-    given, others = _given(args, game), [name for name in _limits(game) if name != "visits"]
-    return {} if any(given.get(name) is not None for name in others) else {"visits": visits}
-
-
-def is_given(args: argparse.Namespace, game: Game[Any, Any], *names: str) -> bool:
-    """Return whether the user has set one of these options. The value none counts, too."""
-    given = _given(args, game)
-    return any(name in given for name in names)
-
-
-def _given(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Any]:
-    return {**file_values(args, game), **vars(args)}
+    given = {**file_values(args, game), **vars(args)}
+    is_limited = any(given.get(name) is not None for name in _limits(game) if name != "visits")
+    return {} if is_limited else {"visits": visits}
 
 
 def _limits(game: Game[Any, Any]) -> list[str]:

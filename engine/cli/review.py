@@ -19,7 +19,7 @@ from yomi.engine.cli.flags import (
     check_limited,
     collect,
     file_values,
-    is_given,
+    known_options,
     type_of,
     visits_without_limit,
 )
@@ -250,7 +250,7 @@ def _finish(args: argparse.Namespace, output: Output) -> None:
 def _options(args: argparse.Namespace, game: Game[Any, Any]) -> Options:
     limit = visits_without_limit(args, DEFAULT_VISITS, game)
     options = collect(args, game, **game.defaults.get(COMMAND, {}), **limit)
-    if not is_given(args, game, "visits"):
+    if "visits" not in known_options(args, game):
         limit_for_review(options, game.name, DEFAULT_NODES)
     check_limited(options, game)
     set_up_logs(options)
