@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 IS_WINDOWS = sys.platform == "win32"
@@ -102,6 +102,21 @@ def split_command(text: str, *, escapes: bool = not IS_WINDOWS) -> list[str]:
     if not escapes:
         words.escape = ""
     return list(words)
+
+
+@contextlib.contextmanager
+def changed_environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables inside the block, and restore them afterwards."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 # Arguments of Popen for a program whose children end with it, and that Ctrl-C at the terminal does not reach.

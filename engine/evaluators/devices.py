@@ -30,6 +30,7 @@ from yomi.engine.evaluators.vulkan import find_adapters
 from yomi.nets.files import default_cache_dir, source_digest
 from yomi.nets.installation import extra_command, missing_line
 from yomi.nets.onnx_file import read_onnx_header
+from yomi.system import changed_environment
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
@@ -432,15 +433,8 @@ def _register(onnxruntime: Any, row: Kind) -> None:
     """
     module = importlib.import_module(row.module)
     onnxruntime.set_default_logger_severity(LOG_ERRORS)  # it warns of the variable
-    before = os.environ.get(SOFTWARE_VARIABLE)
-    os.environ[SOFTWARE_VARIABLE] = "1"
-    try:
+    with changed_environment({SOFTWARE_VARIABLE: "1"}):
         onnxruntime.register_execution_provider_library(row.module, module.get_library_path())
-    finally:
-        if before is None:
-            del os.environ[SOFTWARE_VARIABLE]
-        else:
-            os.environ[SOFTWARE_VARIABLE] = before
 
 
 def _cuda_options(path: Path, sizes: Sequence[int], half: bool) -> dict[str, str]:

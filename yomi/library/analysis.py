@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import logging
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from typing import Any, Self, TypeVar
 
 from yomi import children
@@ -14,6 +15,7 @@ from yomi.engine.players.player import Player
 from yomi.engine.players.request import Request
 from yomi.errors import ClosedError
 from yomi.library.values import Report
+from yomi.system import changed_environment
 
 T = TypeVar("T")
 
@@ -165,27 +167,21 @@ def _waker(waiter: asyncio.Future[None]) -> Callable[[], None]:
 
 async def in_thread(call: Callable[[], T], stop: Callable[[], None]) -> T:
     """Run a call in a new thread and return its result. If the task is cancelled, `stop` is called."""
-    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    wake = _waker(ended)
-    result: list[T] = []
-    errors: list[BaseException] = []
+    ended = Future[T]()
+    ended.set_running_or_notify_cancel()  # a cancelled task leaves the call to `stop`
 
     def run() -> None:
         try:
-            result.append(call())
+            ended.set_result(call())
         except BaseException as error:  # raised again in the coroutine
-            errors.append(error)
-        wake()
+            ended.set_exception(error)
 
     threading.Thread(target=run, name="engine-call", daemon=True).start()
     try:
-        await ended
+        return await asyncio.wrap_future(ended)
     except asyncio.CancelledError:
         stop()
         raise
-    if errors:
-        raise errors[0]
-    return result[0]
 
 
 def keep_stderr_quiet() -> None:
@@ -209,20 +205,9 @@ def reported(progress: Callable[[str], None]) -> Iterator[None]:
         has_bar.reset(bar)
 
 
-@contextlib.contextmanager
-def safe_children() -> Iterator[None]:
+def safe_children() -> AbstractContextManager[None]:
     """Set the environment of processes that yomi starts (see `yomi.children`) inside the block."""
-    wanted = children.environment()
-    before = {name: os.environ.get(name) for name in (children.VARIABLE, "PYTHONPATH")}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    return changed_environment(children.environment())
 
 
 class Turns:
