@@ -4,13 +4,12 @@ The module checks that the requested device really computes, keeps buffers on th
 commands to replay them (CUDA graphs).
 """
 
-import collections
 import contextlib
-import functools
 import logging
 import os
 import re
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +35,7 @@ memory that a batch of another size had overwritten (microsoft/onnxruntime, pull
 TOLERANCE = 1e-2  # relative and absolute: kernels in a recording may add in another order
 PROFILE = "YOMI_ONNX_PROFILE"  # environment variable: each session writes onnxruntime's profile to files that begin so
 UNCAPTURED = -1  # number of a run that is neither recorded nor replayed
+_DEVICE_LOCKS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)  # by plug-in, if sessions share a device
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
 
@@ -116,7 +116,7 @@ def _describe(session: Any, device: Device) -> str:
     text = f"{row.title}, {device.gpu.name}"
     if not left:
         return text
-    counts = ", ".join(f"{count} {name}" for name, count in sorted(collections.Counter(left).items()))
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(Counter(left).items()))
     return f"{text}, {len(left)} nodes on the processor: {counts}"
 
 
@@ -124,12 +124,6 @@ def batch_sizes(rows: int) -> list[int]:
     """Return the sizes to which batches of up to `rows` rows are padded, smallest first."""
     eighths = {-(-rows * part // PARTS) for part in range(1, PARTS + 1)}
     return sorted({*(-(-rows // part) for part in SMALL_PARTS), *eighths})
-
-
-@functools.cache
-def _device_lock(module: str) -> threading.Lock:
-    """Return the lock of a plug-in whose sessions share a device."""
-    return threading.Lock()
 
 
 class GpuSession:
@@ -167,7 +161,7 @@ class GpuSession:
         self._batches: dict[int, _Bound] = {}
         self._results: list[Array] = []  # [rows, ...] by output, of recorded batches; with CUDA page-locked
         # Two WebGPU sessions that compute at once crash the process: they share a device's command encoder.
-        self._lock: Any = _device_lock(row.module) if row.is_shared else contextlib.nullcontext()
+        self._lock: Any = _DEVICE_LOCKS[row.module] if row.is_shared else contextlib.nullcontext()
         self._thread_device = ThreadDevice(device.number) if row.uses_cuda else None
         try:
             self.name = self._start(row.options(path, self._sizes, half))
