@@ -465,7 +465,6 @@ class Review:
         scores = [loss for loss in losses if loss is not None]
         classes = [self.class_of(move) for move in moves]
         return {
-            "name": self.names.get(color, ""),
             "moves": len(moves),
             "best": sum(move.is_best for move in moves) / len(moves) if moves else None,
             "accuracy": statistics.fmean(map(self.accuracy_of, moves)) if moves else None,
@@ -477,9 +476,7 @@ class Review:
 
     def _side(self, color: int) -> dict[str, Any]:
         phases = {name: self.summary(color, phase) for phase, name in enumerate(PHASES)}
-        for summary in phases.values():
-            del summary["name"]
-        return {**self.summary(color), "phases": phases}
+        return {"name": self.names.get(color, ""), **self.summary(color), "phases": phases}
 
     def to_json(self) -> dict[str, Any]:
         """Return all results as JSON. Winrates and scores of positions are Black's."""

@@ -28,8 +28,8 @@ def table(review: Review, count: int) -> str:
 def _headline(review: Review, color: int) -> str:
     summary = review.summary(color)
     side = review.side(color)
-    if summary["name"]:
-        side = tr("{side} ({name})", side=side, name=summary["name"])
+    if name := review.names.get(color):
+        side = tr("{side} ({name})", side=side, name=name)
     if not summary["moves"]:
         return tr("{side}: no moves", side=side)
     lines = [tr("{side}: {facts}", side=side, facts=_facts(review, summary))]
