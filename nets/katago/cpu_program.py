@@ -21,13 +21,6 @@ from yomi.nets.katago import network as katago
 from yomi.nets.katago.network import FloatArray
 from yomi.nets.metadata import BoardSize, area_of
 
-_NAMES = {
-    katago.Activation.IDENTITY: "identity",
-    katago.Activation.RELU: "relu",
-    katago.Activation.SILU: "silu",
-    katago.Activation.MISH: "mish",
-}
-
 
 def unsupported(network: katago.KataGoNetwork) -> str | None:
     """Return the reason why a network cannot be written as a program, or None if it can."""
@@ -89,11 +82,11 @@ def write_program(network: katago.KataGoNetwork, size: BoardSize, builder: KataG
 
 def _norm(norm: katago.BatchNorm, activation: katago.Activation) -> Norm:
     scale, bias = norm.folded()
-    return scale, bias, _NAMES[activation]
+    return scale, bias, activation.name.lower()
 
 
 def biased(bias: FloatArray, activation: katago.Activation = katago.Activation.IDENTITY) -> Norm:
-    return np.ones(bias.size, np.float32), bias, _NAMES[activation]
+    return np.ones(bias.size, np.float32), bias, activation.name.lower()
 
 
 class _Writer(Generic[M, V]):
@@ -113,8 +106,8 @@ class _Writer(Generic[M, V]):
             stream, tip = builder.input(trunk.conv.weights, bias, first)
         tip = self._blocks(stream, tip, trunk.blocks, last)
         if isinstance(trunk.tip_norm, katago.RmsNorm):
-            norm, activation = trunk.tip_norm, _NAMES[trunk.tip_act]
-            tip = builder.norm(stream, norm.gamma, norm.beta, norm.epsilon, norm.spatial, activation)
+            norm = trunk.tip_norm
+            tip = builder.norm(stream, norm.gamma, norm.beta, norm.epsilon, norm.spatial, trunk.tip_act.name.lower())
         assert tip is not None
         self._heads(tip)
 

@@ -56,7 +56,7 @@ def fixed_rope(kv_heads: int, pairs: int, theta: float) -> FloatArray:
 
 
 class Activation(enum.Enum):
-    """Activation functions, named as in the file."""
+    """Activation functions by their names in the file. Programs name them alike, in lower case (`Norm`)."""
 
     IDENTITY = "ACTIVATION_IDENTITY"
     RELU = "ACTIVATION_RELU"

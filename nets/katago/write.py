@@ -67,12 +67,20 @@ class _Writer:
             self._tokens("act")
             if self._version >= 11:
                 self._tokens(record.value)
+        elif isinstance(record, katago.RmsNorm):  # of a transformer block, without further fields
+            self._tokens(record.name, record.gamma.size, record.epsilon)
+            self._floats(record.gamma)
         else:
             raise TypeError(type(record))
 
     def _records(self, *records: object) -> None:
         for record in records:
             self._record(record)
+
+    def _part(self, part: Any) -> None:
+        """Write the records of a part of the network. Its fields are in the order of the file; None is not in it."""
+        records = (getattr(part, item.name) for item in fields(part) if item.name != "name")
+        self._records(*(record for record in records if record is not None))
 
     def network(self, network: katago.KataGoNetwork) -> bytes:
         trunk = network.trunk
@@ -87,7 +95,7 @@ class _Writer:
         self._records(trunk.conv, trunk.matmul)
         if trunk.meta_encoder is not None:
             self._tokens("encoder", katago.META_CHANNELS)
-            self._records(*(getattr(trunk.meta_encoder, item.name) for item in fields(katago.MetaEncoder)))
+            self._part(trunk.meta_encoder)
         self._blocks(trunk.blocks)
         if isinstance(trunk.tip_norm, katago.RmsNorm):
             norm = trunk.tip_norm
@@ -97,21 +105,15 @@ class _Writer:
         else:
             self._record(trunk.tip_norm)
         self._record(trunk.tip_act)
-        self._policy_head(network.policy_head)
+        self._tokens("policyhead")
+        if self._version >= 17:
+            self._tokens(network.policy_head.p2.out_channels, 0, 0, 0)
+        self._part(network.policy_head)
         self._tokens("valuehead")
         if self._version >= 17:
             self._tokens(0, 0, 0)
-        self._records(*(getattr(network.value_head, item.name) for item in fields(katago.ValueHead)))
+        self._part(network.value_head)
         return bytes(self._out)
-
-    def _policy_head(self, head: katago.PolicyHead) -> None:
-        self._tokens("policyhead")
-        if self._version >= 17:
-            self._tokens(head.p2.out_channels, 0, 0, 0)
-        self._records(head.p1, head.g1, head.norm_g1, head.act_g1, head.matmul, head.norm_p1, head.act_p1, head.p2)
-        self._record(head.matmul_pass)
-        if self._version >= 15:
-            self._records(head.bias_pass, head.act_pass, head.matmul_pass2)
 
     def _blocks(self, blocks: tuple[katago.Block, ...]) -> None:
         for block in blocks:
@@ -120,25 +122,19 @@ class _Writer:
                 self._attention(block)
             elif isinstance(block, katago.FeedForwardBlock):
                 self._tokens(*block.w1.weights.shape, block.gate is not None)
-                self._transformer_norm(block.norm)
-                self._records(*(record for record in (block.w1, block.gate, block.w2) if record is not None))
+                self._part(block)
             elif isinstance(block, katago.BottleneckBlock):
                 self._tokens(len(block.blocks))
                 self._records(block.norm1, block.act1, block.conv1)
                 self._blocks(block.blocks)
                 self._records(block.norm2, block.act2, block.conv2)
             else:
-                self._records(*(getattr(block, item.name) for item in fields(block) if item.name != "name"))
-
-    def _transformer_norm(self, norm: katago.RmsNorm) -> None:
-        self._tokens(norm.name, norm.gamma.size, norm.epsilon)
-        self._floats(norm.gamma)
+                self._part(block)
 
     def _attention(self, block: katago.AttentionBlock) -> None:
         has_rope = is_learnable = block.rope is not None
         self._tokens(block.heads, block.kv_heads, block.q_dim, block.v_dim, has_rope, is_learnable)
-        self._transformer_norm(block.norm)
-        self._records(block.q, block.k, block.v, block.out)
+        self._records(block.norm, block.q, block.k, block.v, block.out)
         if block.rope is not None:
             self._tokens("rope", *block.rope.shape)
             self._floats(block.rope)
