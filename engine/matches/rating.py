@@ -25,6 +25,7 @@ measures that, and `Ratings.widened` corrects the errors.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,7 @@ class Ratings:
     def superiority(self, first: int, second: int) -> float:
         """Return the probability that `first` is stronger than `second` (CFS, LOS)."""
         difference = float(self.elo[first] - self.elo[second])
-        return normal(difference / max(self.difference_error(first, second), TINY))
+        return NormalDist().cdf(difference / max(self.difference_error(first, second), TINY))
 
     def widened(self, spread: float) -> "Ratings":
         """Return the ratings with larger errors, for scores that vary `spread` times as much as usual."""
@@ -72,11 +73,6 @@ class Ratings:
     def difference_error(self, first: int, second: int) -> float:
         c = self.covariance
         return math.sqrt(max(float(c[first, first] + c[second, second] - 2 * c[first, second]), 0.0))
-
-
-def normal(z: float) -> float:
-    """Return the cumulative standard normal distribution at z."""
-    return 0.5 * math.erfc(-z / math.sqrt(2.0))
 
 
 def expected_score(difference: float) -> float:
@@ -317,7 +313,7 @@ def difference(counts: Sequence[float]) -> Difference:
     variance = sum(weight * (score - mean) ** 2 for weight, score in zip(weights, PAIR_SCORES, strict=True)) / total
     error = math.sqrt(variance / pairs) if pairs else math.inf
     elo, low, high = _elo(mean), _elo(mean - CONFIDENCE * error), _elo(mean + CONFIDENCE * error)
-    return Difference(elo, low, high, normal((mean - 0.5) / error))
+    return Difference(elo, low, high, NormalDist().cdf((mean - 0.5) / error))
 
 
 def _elo(score: float) -> float:
