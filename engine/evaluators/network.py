@@ -166,9 +166,8 @@ class Format(FileFormat):
                     raise
                 reason = error.reason
         expect_packages(self.path, device)
-        on_cpu = device.is_cpu
         evaluator = self.load_on(
-            OnnxBackend(self, batch_size) if on_cpu else GpuBackend(self, device, batch_size, precision)
+            OnnxBackend(self, batch_size) if device.is_cpu else GpuBackend(self, device, batch_size, precision)
         )
         evaluator.fallback_reason = reason
         return evaluator

@@ -16,7 +16,7 @@ from yomi.engine.go.players.analyst import make_analysts
 from yomi.engine.go.players.player import GoPlayer, board_symmetries
 from yomi.engine.go.points import SetupError
 from yomi.engine.go.record_files import load_board, load_records
-from yomi.engine.go.reviewed_record import annotate
+from yomi.engine.go.reviewed_record import PV_MOVES, annotate
 from yomi.engine.go.rules import GUESS, Rules
 from yomi.engine.go.scoring import final_score, removed_stones
 from yomi.engine.go.sgf import GameRecord, SgfError
@@ -38,7 +38,6 @@ from yomi.engine.reviews.scans import Add, Judgement, Reviewer, Scan
 from yomi.errors import reraised
 from yomi.native.go.board import NO_POINT, PASS
 
-PV_MOVES = 12  # of a line
 PLAIN_RULES = "chinese"  # which the analysts load before the first record
 
 

@@ -23,7 +23,7 @@ from yomi.engine.reviews.review import (
     reviewed_by,
 )
 
-PV_MOVES = 12  # maximum moves of an added variation
+PV_MOVES = 12  # maximum moves of a line, also of an added variation
 VERDICTS = ("BM", "DO", "IT", "TE")  # SGF's verdicts on a move. A node may have one.
 # SGF's marks: doubtful, bad, very bad; good, interesting
 MARKS = {"inaccuracy": ("DO", ""), "mistake": ("BM", "1"), "blunder": ("BM", "2")}
@@ -31,10 +31,7 @@ MARKS |= {ONLY: ("TE", "1"), SURPRISING: ("IT", "")}
 SABAKI = ("SBKV", "SBKS")  # Sabaki's properties for its graphs: Black's winrate in percent and lead in points
 LIZZIE = ("LZOP", "LZ")  # LizzieYzy's properties: of the root, and of other nodes
 KATRAIN = "KT"
-CANDIDATES, LINE_MOVES = (
-    8,
-    10,
-)  # of a position in the properties of KaTrain and LizzieYzy: moves, and moves of their lines
+CANDIDATES, LINE_MOVES = 8, 10  # in the properties of KaTrain and LizzieYzy: moves of a position, and of each line
 ENGINE = "yomi"  # LizzieYzy takes one word
 VARIATIONS = tuple(f"{MARK}{word}" for word in ("better", "also", "refutation"))  # begin the comments of variations
 
