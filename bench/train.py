@@ -35,9 +35,10 @@ def run(path: Path, seconds: float) -> list[dict[str, Any]]:
         steps = 0
         while min(spent["bare"], spent["loop"]) < seconds:  # loaders alone may be a hundred times as fast
             spent["bare"] += _timed([kept] * TURN_STEPS, trainer.train_step)
-            for name, work in (("loop", trainer.train_step), ("loader", _look)):
-                with trainer.reader(steps, steps + TURN_STEPS) as reader:
-                    spent[name] += _timed(reader, work)
+            with trainer.reader(steps, steps + TURN_STEPS) as reader:
+                spent["loop"] += _timed(reader, trainer.train_step)
+            with trainer.reader(steps, steps + TURN_STEPS) as reader:  # examples that are used without training
+                spent["loader"] += _timed(reader, lambda example: {"total": example.labels["value"].sum()})
             steps += TURN_STEPS
     rates = {name: steps / each for name, each in spent.items()}
     batch = trainer.config.training.batch
@@ -61,8 +62,3 @@ def _timed(examples: Iterable[Example], work: Callable[[Example], dict[str, Any]
         found = work(example)
     float(found["total"])  # waits for the device
     return time.perf_counter() - begin
-
-
-def _look(example: Example) -> dict[str, Any]:
-    """Use an example instead of training on it."""
-    return {"total": example.labels["value"].sum()}

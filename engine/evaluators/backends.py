@@ -156,7 +156,11 @@ class GpuEngine(Protocol):
     inputs: dict[str, npt.NDArray[Any]]  # by name, [rows, ...]; written before `run`
 
     def run(self, rows: int) -> list[npt.NDArray[Any]]:
-        """Evaluate the first `rows` rows. The outputs, [rows, ...], are valid until the next call."""
+        """Evaluate the first `rows` rows. The outputs, [rows, ...], are valid until the next call.
+
+        Raises:
+            EvaluatorError: the device failed, or the calling thread has lost its GPU context.
+        """
 
     def close(self) -> None:
         """Release the device. Call this in the thread that made the engine."""

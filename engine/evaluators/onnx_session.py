@@ -127,7 +127,7 @@ def batch_sizes(rows: int) -> list[int]:
 
 
 class GpuSession:
-    """A session on a GPU, for the thread that makes it. Batches are padded to a few fixed sizes.
+    """A session on a GPU, a yomi.engine.evaluators.backends.GpuEngine. Batches are padded to a few fixed sizes.
 
     If the provider can record a batch's commands, and their replay gives right results, each size has values at fixed
     places on the device and a recording (with CUDA: a graph). With CUDA the inputs and outputs here are page-locked.
@@ -170,14 +170,6 @@ class GpuSession:
             raise
 
     def run(self, rows: int) -> list[Array]:
-        """Evaluate the first `rows` rows of the inputs.
-
-        Returns:
-            The outputs, [rows, ...] each; valid until the next call.
-
-        Raises:
-            EvaluatorError: the device failed, or the calling thread has lost its GPU context.
-        """
         if self._thread_device is not None:
             self._thread_device.check()
         size = next(size for size in self._sizes if size >= rows)

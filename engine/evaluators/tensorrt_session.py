@@ -293,14 +293,6 @@ class TensorRtSession:
             raise
 
     def run(self, rows: int) -> list[Array]:
-        """Evaluate the first `rows` rows of the inputs.
-
-        Returns:
-            The outputs, [rows, ...] each; valid until the next call.
-
-        Raises:
-            EvaluatorError: the device failed, or the calling thread has lost its GPU context.
-        """
         driver = self._driver
         driver.check()
         size = next(size for size in self._sizes if size >= rows)

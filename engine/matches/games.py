@@ -160,9 +160,6 @@ class FaultError(EngineError):
         self.ending = ending
 
 
-def _no_note(color: int, evaluation: Evaluation | None) -> None: ...
-
-
 class EngineSides(Generic[G]):
     """The engines of one game as its sides, with their clocks. A color without an engine is played by another side."""
 
@@ -172,7 +169,7 @@ class EngineSides(Generic[G]):
         game: G,
         clients: Mapping[int, EngineClient],
         margin: float = 0.0,
-        note: Callable[[int, Evaluation | None], None] = _no_note,
+        note: Callable[[int, Evaluation | None], None] = lambda color, evaluation: None,
     ) -> None:
         """Begin a game. `margin` is as in RefereeSettings. `note` receives the evaluation of each chosen move."""
         some = next(iter(clients.values()))
