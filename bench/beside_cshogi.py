@@ -178,11 +178,9 @@ def _solve_file(path: Path, search: MateSearch, cshogi: Any, theirs: Any, nodes:
 
 def _replay(game: ShogiGame, moves: tuple[int, ...]) -> None:
     end = game.copy()
-    try:
+    with reraised(IllegalMove, RuntimeError, f"{game.sfen()}: the variation has an illegal move: "):
         for move in moves:
             end.play(move)
-    except IllegalMove as error:
-        raise RuntimeError(f"{game.sfen()}: the variation has an illegal move: {error}") from None
     outcome = end.outcome()
     if outcome is None or outcome.ending != MATE:
         raise RuntimeError(f"{game.sfen()}: the variation does not mate")

@@ -24,7 +24,7 @@ from yomi.engine.clock import UNLIMITED, TimeSettings
 from yomi.engine.color import DRAW
 from yomi.engine.matches.schedule import record_files
 from yomi.engine.play import G
-from yomi.errors import LineError, fault_of
+from yomi.errors import LineError, fault_of, reraised
 from yomi.nets.files import append_lines
 from yomi.nets.text import parse_json
 
@@ -92,10 +92,8 @@ class Asked(Generic[G]):
         """
         key = f"{CHOICE} after {self.turns} turns" if self.turns else CHOICE
         move = str(self._sayings.of((self.name, position, key), lambda: self._ask(game, self.turns)[0]))
-        try:
+        with reraised(ValueError, ChoicesError, f"player {self._spec.name}: "):
             played = self._kind.decide(game, move).move
-        except ValueError as error:
-            raise ChoicesError(f"player {self._spec.name}: {error}") from None
         return move.lower() if played is None else self._kind.format_move(game, played)
 
     def winrate(self, position: str, game: G, move: str = "") -> float:
@@ -141,7 +139,7 @@ class Asked(Generic[G]):
         """Return the engine's move and winrate (None if it reports no winrate)."""
         moves = [self._kind.format_move(game, move) for _, move in game.moves]
         color = game.side_to_move
-        try:
+        with reraised(EngineError, ChoicesError, f"player {self._spec.name}: "):
             if self._client is None:
                 self._client = self._kind.client(self._spec, timeout=START_TIMEOUT)
             self._kind.set_up(self._client, game, TimeSettings())
@@ -149,8 +147,6 @@ class Asked(Generic[G]):
             for end in range(len(moves) % 2, len(moves), 2)[-turns:] if turns else ():
                 self._client.search(start, moves[:end], color, UNLIMITED)
             answer = self._client.choose(start, moves, color, UNLIMITED)
-        except EngineError as error:
-            raise ChoicesError(f"player {self._spec.name}: {error}") from None
         if answer.move.lower() == RESIGN:
             return answer.move, 0.0
         if answer.move == WIN:

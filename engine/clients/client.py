@@ -19,7 +19,7 @@ from typing import IO, TypeAlias
 from yomi import children
 from yomi.engine.clients.spec import OWN, EngineSpec, SpecError
 from yomi.engine.clock import Clock, Clocks
-from yomi.errors import Error
+from yomi.errors import Error, reraised
 from yomi.system import OWN_GROUP, Family
 
 CHUNK = 1 << 16
@@ -59,22 +59,18 @@ class EngineProcess:
         self._killing = threading.Lock()
         self._is_killed = False
         is_own = tuple(command[: len(OWN)]) == OWN
-        try:
-            with _pinned(cpus):
-                self._process = subprocess.Popen(
-                    list(command),
-                    cwd=folder,
-                    env=(children.environment() if is_own else children.foreign_environment())
-                    | dict(environment or {}),
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    bufsize=0,
-                    **OWN_GROUP,
-                )
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise EngineError(f"cannot be started: {command[0]}: {reason}") from None
+        inherited = children.environment() if is_own else children.foreign_environment()
+        with reraised((OSError, ValueError), EngineError, f"cannot be started: {command[0]}: "), _pinned(cpus):
+            self._process = subprocess.Popen(
+                list(command),
+                cwd=folder,
+                env=inherited | dict(environment or {}),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                **OWN_GROUP,
+            )
         self._family = Family(self._process)
         stdout, stderr = self._process.stdout, self._process.stderr
         assert stdout is not None

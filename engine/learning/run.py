@@ -369,12 +369,10 @@ def _read_tables(path: Path | None, game: str | None = None, sets: Sequence[str]
 def _start_file(folder: Path, source: str, start: str, game: str | None) -> Path:
     """Return the network from which a run starts: a file beside the TOML file, or a bundled network by name."""
     beside = (folder / start).absolute()
-    try:
+    with reraised(OSError, OptionError, f"{source}: start: "):  # perhaps no file can have this name
         if beside.is_file():
             return beside
         fault = network_fault(start, game)
-    except OSError as error:  # no file can have this name
-        raise OptionError(f"{source}: start: {error.strerror or error}") from None
     if fault is not None or not is_bundled(start):
         raise OptionError(f"{source}: start {start}: {fault or 'no such file beside it'}")
     return Path(named_file(start, game)).absolute()

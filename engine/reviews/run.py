@@ -30,7 +30,7 @@ from yomi.engine.reviews.scans import (
     first_visits,
     full_time,
 )
-from yomi.errors import fault_of
+from yomi.errors import fault_of, reraised
 from yomi.language import counted, tr
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import write_atomically
@@ -236,11 +236,9 @@ class Reviewers:
                 raise OptionError(
                     tr("--thresholds {thresholds}: {path} is {game}, expected {known}", thresholds=thresholds, **values)
                 )
-            try:
+            with reraised(EvaluatorError, OptionError):  # ends the review, unlike an EvaluatorError of one record
                 game.prepare(options, self._say)
                 self._made[game.name] = game.reviewer(options, path)
-            except EvaluatorError as error:  # ends the review, unlike an EvaluatorError of one record
-                raise OptionError(str(error)) from None
         return self._made[game.name]
 
     def _renew(self, game: Game[Any, Any], path: Path) -> Reviewer[Any]:

@@ -199,11 +199,9 @@ class _Reader:
         found: dict[str, Value] = {}
         places: dict[str, str] = {}
         for key, value in table.data.items():
-            try:
+            with reraised(OptionError, SettingsError, f"{table.where(key)}: "):
                 row = find(key, game)
                 options.set(key, None if value == "none" else value)
-            except OptionError as error:
-                raise SettingsError(f"{table.where(key)}: {error}") from None
             checked = options.get(key)
             if row.kind == "file" and checked is not None:
                 path = table.beside(key, str(checked))

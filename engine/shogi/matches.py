@@ -21,6 +21,7 @@ from yomi.engine.shogi.notation import csa_line, format_usi, parse_usi, parse_us
 from yomi.engine.shogi.placement import START_WORD, STARTPOS
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.record import LINE_MOVES, GameRecord, format_usi_line, parse_usi_line, record_of
+from yomi.errors import reraised
 
 DEFAULT_MAX_MOVES = 512  # default move limit of a match
 
@@ -54,11 +55,9 @@ class ShogiMatches(MatchGame[ShogiGame]):
                 raise ValueError(f"declared a win that is none (rule {game.entering_king})")
             # USI has one word for a declaration. ShogiHome, too, decides by the points whether it is a win or a draw.
             return Decision(None, win=game.can_declare, draw=not game.can_declare)
-        try:
+        with reraised(ValueError, ValueError, f"at move {len(game.moves) + 1}: "):
             move = parse_usi(text)
             game.check(move)
-        except ValueError as error:
-            raise ValueError(f"at move {len(game.moves) + 1}: {error}") from None
         return Decision(move)
 
     def records(self, sheet: GameLog[ShogiGame], ended: Ended, event: str) -> dict[str, bytes]:

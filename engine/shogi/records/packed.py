@@ -194,10 +194,8 @@ def read_hcpe3(data: bytes) -> list[GameRecord]:
     games: list[GameRecord] = []
     offset = 0
     while offset < len(data):
-        try:
+        with reraised(RecordError, RecordError, f"game {len(games) + 1}: "):
             record, offset = _read(data, offset)
-        except RecordError as error:
-            raise RecordError(f"game {len(games) + 1}: {error}") from None
         games.append(record)
     return games
 
