@@ -29,6 +29,7 @@ from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import TABLE, Options
 from yomi.engine.players.precision import Agreement
 from yomi.engine.shogi.descriptor import GAME as SHOGI
+from yomi.errors import reraised
 from yomi.native.go.spec import go_spec
 from yomi.native.packing import packed_bytes
 from yomi.native.spec import Inputs
@@ -134,10 +135,8 @@ def prove_session(game: Game[Any, Any], device: Device, precision: str) -> list[
         EvaluatorError: outputs differ by more than TOLERANCE; in fp16, best moves or values differ too often or too
             far.
     """
-    try:
+    with reraised(EvaluatorError, NotInstalledError):
         device.check()
-    except EvaluatorError as error:
-        raise NotInstalledError(str(error)) from None
     if precision == "fp16" and not device.gpu.has_half:
         raise NotInstalledError(f"device {device} has no float16")
     wanted = reference(game)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from yomi.engine.protocols.streams import LineSplitter, decode, encode
+from yomi.errors import reraised
 
 CHUNK = 65536
 CONNECT_TIMEOUT = 15.0
@@ -68,7 +69,7 @@ class Connection:
         try:
             return cls(socket.create_connection((host, port), CONNECT_TIMEOUT))
         except OSError as error:
-            raise ConnectionLostError(f"cannot connect to {host}:{port}: {reason(error)}") from None
+            raise ConnectionLostError(f"cannot connect to {host}:{port}: {error.strerror or error}") from None
         except UnicodeError:  # empty or overlong parts of the name
             raise ConnectionLostError(f"cannot connect to {host}:{port}: this is no name of a host") from None
 
@@ -78,17 +79,13 @@ class Connection:
 
     def send(self, text: str) -> None:
         """Send one line at once. Raises ConnectionLostError."""
-        try:
+        with reraised(OSError, ConnectionLostError, "connection lost: "):
             self._socket.sendall(encode(text + "\n"))
-        except OSError as error:
-            raise ConnectionLostError(f"connection lost: {reason(error)}") from None
 
     def read(self) -> list[Line]:
         """Return the lines that have arrived. Call this when the socket is readable."""
-        try:
+        with reraised(OSError, ConnectionLostError, "connection lost: "):
             data = self._socket.recv(CHUNK)
-        except OSError as error:
-            raise ConnectionLostError(f"connection lost: {reason(error)}") from None
         if not data:
             raise ConnectionLostError("the server has closed the connection")
         now, found = time.monotonic(), self._splitter.feed(data)
@@ -99,10 +96,6 @@ class Connection:
     def close(self) -> None:
         with contextlib.suppress(OSError):  # it may be gone already
             self._socket.close()
-
-
-def reason(error: OSError) -> str:
-    return error.strerror or str(error) or type(error).__name__
 
 
 class Mailbox:
