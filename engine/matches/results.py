@@ -214,10 +214,10 @@ class MatchJournal(contextlib.AbstractContextManager["MatchJournal"]):
         self.results: list[GameResult] = []
         self.kept: Any  # from make_kept, or the last argument of `keep`
         described = json.loads(json.dumps(dict(description)))
-        with reraised(OSError, MatchError, f"{self.path}: "):
+        with reraised(OSError, MatchError, f"{self.path}: "), contextlib.ExitStack() as on_failure:
             folder.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("a+b", buffering=0)  # nothing is left to be written by `close`
-        try:
+            on_failure.callback(self._file.close)
             if not lock_file(self._file.fileno(), wait=False):
                 raise MatchError(f"{self.path} is in use by another match: end it, or use another --out")
             self._file.seek(0)
@@ -238,12 +238,7 @@ class MatchJournal(contextlib.AbstractContextManager["MatchJournal"]):
                         self.path.unlink()
                     raise
                 sync_folder(folder)
-        except OSError as error:
-            self._file.close()
-            raise MatchError(f"{self.path}: {error.strerror}") from None
-        except BaseException:
-            self._file.close()
-            raise
+            on_failure.pop_all()
 
     def add(self, result: GameResult) -> None:
         """Append a finished game, and flush it to the disk.

@@ -102,7 +102,6 @@ class Search(PositionSearch):
 
     @property
     def moves_made(self) -> int:
-        """Moves made on a board since the search started."""
         return int(self._counters.moves_made)
 
     def set_position(self, game: SearchableGame, *, keep_tree: bool = True, hide_history: bool = False) -> None:

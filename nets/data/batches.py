@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -167,7 +168,7 @@ class BatchSource:
         self._shuffled = {}
 
 
-class Reader(Generic[T]):
+class Reader(AbstractContextManager["Reader[T]"], Generic[T]):
     """Prepares the batches of steps in threads, ahead of time and in order. A context manager."""
 
     def __init__(self, source: Source, first: int, last: int, make: Callable[[Batch], T], threads: int = 1) -> None:
@@ -197,9 +198,6 @@ class Reader(Generic[T]):
             if not begun:
                 return
             yield begun.popleft().result()
-
-    def __enter__(self) -> "Reader[T]":
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._pool.shutdown(cancel_futures=True)
