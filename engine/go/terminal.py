@@ -1,6 +1,7 @@
 """Go in the terminal (`yomi play go`)."""
 
 import logging
+import time
 import unicodedata
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -133,7 +134,8 @@ class GoTerminalGame(TerminalGame["GoGame"]):
 
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
         try:
-            text = to_sgf(self.game, result=result, black=names[0], white=names[1])
+            date = time.strftime("%Y-%m-%d")
+            text = to_sgf(self.game, result=result, black=names[0], white=names[1], date=date)
             write_atomically(Path(path), text.encode("utf-8"))
         except OSError as error:
             raise ValueError(tr("cannot write {path}: {why}", path=path, why=error.strerror)) from None

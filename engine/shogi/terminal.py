@@ -1,5 +1,6 @@
 """Shogi in the terminal (`yomi play shogi`)."""
 
+import time
 from collections.abc import Collection, Iterable, Mapping
 
 from yomi.engine.color import BLACK, COLOR_NAMES, opponent
@@ -157,7 +158,8 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
 
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
         ending = self._ending if result else ""
-        save_records(path, [record_of(self.game, black=names[0], white=names[1], ending=ending)])
+        info = {"START_TIME": time.strftime("%Y/%m/%d")}
+        save_records(path, [record_of(self.game, black=names[0], white=names[1], ending=ending, info=info)])
 
     def _won(self, color: int) -> str:
         return tr("{side} wins by declaration", side=self.sides[color])

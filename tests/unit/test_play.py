@@ -69,6 +69,7 @@ def test_a_game_is_saved_on_interrupt(tmp_path: Path) -> None:
     assert shown[-1] == f"saved {path}"
     record = load_record(path)
     assert (record.black, record.result, len(record.game().moves)) == ("you", "", 2)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", record.date)
 
 
 def test_a_game_is_kept_after_every_move(tmp_path: Path) -> None:
@@ -187,6 +188,7 @@ def test_a_game_is_saved_where_the_user_saved_it(tmp_path: Path) -> None:
     ).run()
     record = load_records(chosen)[0]
     assert (len(record.moves), record.ending) == (4, "TORYO")
+    assert re.fullmatch(r"\d{4}/\d\d/\d\d", record.info["START_TIME"])
     assert len(load_records(tmp_path / "auto.kifu")[0].moves) == 2  # from before
     assert shown.count(f"saved {chosen}") == 2
 

@@ -234,7 +234,7 @@ def _name(move: int) -> str:
     return format_usi(move) if is_move(move) else str(move)
 
 
-def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) -> GameRecord:
+def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: Any) -> GameRecord:
     """Return a game as a record. `notes` are times, scores and comments of its first moves, `info` other fields."""
     record = GameRecord(parse_sfen(game.initial_sfen))
     for name, value in info.items():
