@@ -121,7 +121,7 @@ def describe(move: ReviewedMove, verdict: str) -> str:
     """Return the comment of a review on a move, on one line."""
     color = move.color
     parts = [verdict] if verdict else []
-    parts.append(_value(move.after, color))
+    parts.append(_value(move.settled, color))
     if move.is_best:
         parts.append("the best move")
     elif move.best_text:

@@ -129,14 +129,22 @@ class ReviewedMove:
         return self.is_best or (self.after.mate is not None and self.after.mate <= 0)
 
     @property
-    def _after(self) -> tuple[Opinion, ...]:
-        return (self.after,) if self.answered is None else (self.after, self.answered)
+    def settled(self) -> Opinion:
+        """The opinion after the move, with the values after the answer if these are better for the mover."""
+        if self.answered is None:
+            return self.after
+        values = [(each.winrate_for(self.color), each.score_for(self.color)) for each in (self.after, self.answered)]
+        (winrate, score), (later, later_score) = values
+        score = None if score is None or later_score is None else max(score, later_score)
+        found = Opinion(self.color, max(winrate, later), score)
+        side = self.after.color
+        return replace(self.after, winrate=found.winrate_for(side), score=found.score_for(side))
 
     @property
     def winrate_after(self) -> float:
         """Winrate of the mover after the move: the winrate before it minus the loss, if one search has valued both."""
-        after, loss = self.after.winrate_for(self.color), self.winrate_loss
-        if self._loses_nothing or (self.before.played_winrate is None and self.answered is None):
+        after, loss = self.settled.winrate_for(self.color), self.winrate_loss
+        if self._loses_nothing or self.before.played_winrate is None:
             return after
         expected = self.before.winrate_for(self.color) - loss
         return expected if loss else max(after, expected)  # the search after the move may find more
@@ -147,7 +155,7 @@ class ReviewedMove:
         if self._loses_nothing:
             return 0.0
         best, played = self.before.winrate_for(self.color), self.before.played_winrate
-        after = best - max(opinion.winrate_for(self.color) for opinion in self._after)
+        after = best - self.settled.winrate_for(self.color)
         return agreed_loss(after, after if played is None else best - played, max(self.before.noise, self.after.noise))
 
     @property
@@ -164,11 +172,9 @@ class ReviewedMove:
 
     def limited_loss(self, limit: float) -> float | None:
         """Return `score_loss` computed with scores between -limit and limit. The loss is at most `limit`, too."""
-        change = self.change(limit)
+        change = replace(self, after=self.settled).change(limit)
         if change is None or self._loses_nothing:
             return None if change is None else 0.0
-        if self.answered is not None and (later := replace(self, after=self.answered).change(limit)) is not None:
-            change = min(change, later)
         before, played = self.before.score_for(self.color), self.before.played_score
         inside = change if before is None or played is None else limited(before, limit) - limited(played, limit)
         return min(limit, agreed_loss(change, inside, max(self.before.score_noise, self.after.score_noise)))
@@ -231,8 +237,9 @@ def with_answers(moves: Sequence[ReviewedMove]) -> list[ReviewedMove]:
     found = []
     for move, answer in zip(moves, [*moves[1:], None], strict=True):
         best = move.after.candidates[0].visits if move.after.candidates else math.inf
-        is_deeper = answer is not None and answer.is_best and answer.after.visits >= best
-        found.append(replace(move, answered=answer.after) if answer is not None and is_deeper else move)
+        is_answer = answer is not None and answer.is_best and answer.color != move.color
+        is_deeper = answer is not None and answer.after.visits >= best
+        found.append(replace(move, answered=answer.after) if answer is not None and is_answer and is_deeper else move)
     return found
 
 

@@ -173,7 +173,7 @@ class Reviewers:
         except ReviewError:
             loaded = reviewer.read(str(path))  # the error is for the user only
         for number, record in enumerate(loaded, 1):
-            is_first = game.name not in self._speeds
+            is_first = not self._speeds.get(game.name)  # a record without a position to measure leaves it to the next
             if is_first:
                 has_limit = {options.visits, options.playouts, options.seconds} != {None}  # besides depth
                 self._speeds[game.name] = reviewer.visits_per_second(record) if has_limit else 0.0

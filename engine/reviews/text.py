@@ -84,7 +84,7 @@ def _cells(review: Review, move: ReviewedMove) -> list[str]:
         shown_class(review.class_of(move)),
         *(losses[::-1] if review.has_points else losses),
         _value(review, move.before.winrate_for(move.color), move.before.score_for(move.color)),
-        _value(review, move.winrate_after, move.after.score_for(move.color)),
+        _value(review, move.winrate_after, move.settled.score_for(move.color)),
     ]
 
 

@@ -10,7 +10,7 @@ from yomi.native.tree.arrays import EXPANDED, IN_FLIGHT, LOST_EDGE, NONE, RESERV
 from yomi.native.tree.child_weights import edge_share
 from yomi.native.tree.edges import edge_move, edge_prior
 from yomi.native.tree.memory import lock, unlock
-from yomi.native.tree.selection import ASSUMED_STDEV, expected_stdev, exploration, raise_candidate
+from yomi.native.tree.selection import ASSUMED_STDEV, expected_stdev, exploration, prior_factor, raise_candidate
 
 CHILD_DTYPE = np.dtype(
     [
@@ -164,5 +164,6 @@ def restore_root_order(tree):  # type: ignore[no-untyped-def]
 
 @kernel
 def root_exploration(tree, playouts):  # type: ignore[no-untyped-def]
-    """Return the root's exploration factor (selection.exploration) with `playouts` visits of its children."""
-    return exploration(tree, tree.nodes[U(tree.counters[0].root)], True, playouts)
+    """Return the factor of prior / (1 + visits) in the root's PUCT, with `playouts` visits of its children."""
+    root = tree.nodes[U(tree.counters[0].root)]
+    return exploration(tree, root, True, playouts) * prior_factor(tree, root, True)

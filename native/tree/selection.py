@@ -44,8 +44,8 @@ def exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _prior_factor(tree, node, is_root):  # type: ignore[no-untyped-def]
-    """Return the factor with which the priors of the moves that are not banned sum to 1."""
+def prior_factor(tree, node, is_root):  # type: ignore[no-untyped-def]
+    """Return the factor with which the priors of the tried moves, and of the others that are not banned, sum to 1."""
     # Otherwise too little prior seems to be tried, and hopeless moves look as good as the rest: after the pruning of
     # symmetric moves, which have three quarters of the priors, every move of the root got a visit.
     if not is_root or tree.counters[0].bans == 0:
@@ -162,7 +162,7 @@ def _best_of_tried(tree, node, factor, urgency):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _best_of_tried_at_root(tree, node, factor, urgency, prior_factor, total, turn):  # type: ignore[no-untyped-def]
+def _best_of_tried_at_root(tree, node, factor, urgency, scale, total, turn):  # type: ignore[no-untyped-def]
     """Return the results of `_best_of_tried` for the root, with banned and forced moves, goals, halving and noise."""
     base, edges = U(node.stats), U(node.edges)
     p = tree.parameters[0]
@@ -179,7 +179,7 @@ def _best_of_tried_at_root(tree, node, factor, urgency, prior_factor, total, tur
         if stat.in_flight > IN_FLIGHT:
             is_won |= stat.in_flight & WON_EDGE != 0
             continue
-        utility, prior = _mean_utility(stat, p.virtual_loss, urgency), edge_prior(edge) * prior_factor
+        utility, prior = _mean_utility(stat, p.virtual_loss, urgency), edge_prior(edge) * scale
         if wide > 0.0:
             utility += wide * _noise(turn, edge_move(edge))
             prior = _flattened(prior, wide)
@@ -263,21 +263,21 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
         under_way += U(stat.in_flight & IN_FLIGHT)
     # N counts visits in flight, so that threads spread out.
     factor = exploration(tree, node, is_root, total)
-    prior_factor = _prior_factor(tree, node, is_root)
-    urgency = _first_play_urgency(tree, node, is_root, node.tried_prior * prior_factor)
+    scale = prior_factor(tree, node, is_root)
+    urgency = _first_play_urgency(tree, node, is_root, node.tried_prior * scale)
     turn = U(node.visits) + under_way
     if is_root and tree.counters[0].human != 0:
         slot = select_as_people(tree, node, total, turn)
         if slot >= 0:
             return slot
     if is_root:
-        best, best_value, is_won = _best_of_tried_at_root(tree, node, factor, urgency, prior_factor, total, turn)
+        best, best_value, is_won = _best_of_tried_at_root(tree, node, factor, urgency, scale, total, turn)
     else:
         best, best_value, is_won = _best_of_tried(tree, node, factor, urgency)
     # The candidate competes with its first-play urgency.
     if tried < U(node.edge_count):
         edge = tree.edges[U(node.edges) + tried]
-        prior, noise, is_banned, in_turn = edge_prior(edge) * prior_factor, 0.0, False, False
+        prior, noise, is_banned, in_turn = edge_prior(edge) * scale, 0.0, False, False
         if is_root:
             wide = tree.parameters[0].wide_root_noise
             is_banned = tree.counters[0].bans != 0 and tree.banned[U(edge_move(edge))] != 0

@@ -199,6 +199,7 @@ def test_a_position_has_one_verdict_on_its_owners(make: Make) -> None:
         player.clear,
     ):
         player.final_ownership(game)
+        assert player._owners is not None, "the search before was whole"
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(player, "_ownership", lambda *_: np.zeros(25, np.float32))
             change()

@@ -225,7 +225,7 @@ class SlowSearch:
         return c * (1.0 + s.spread_scale * (stdev / 0.4 - 1.0)) * math.sqrt(weight + 0.01)
 
     def prior_factor(self, node: SlowNode) -> float:
-        """Return the factor with which the priors of the root's moves that are not banned sum to 1; 1 elsewhere."""
+        """Return the factor with which the root's priors, without untried banned moves, sum to 1; 1 elsewhere."""
         if node is not self.root or not self.banned:
             return 1.0
         left = sum(edge.prior for edge in node.edges[node.tried :] if edge.move not in self.banned)

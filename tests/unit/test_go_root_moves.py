@@ -60,7 +60,7 @@ def test_a_symmetric_position_has_the_value_of_its_best_move() -> None:
     """The priors of the moves that are searched count, or hopeless moves get visits, too."""
     game = yomi.go.Game(9, rules="japanese", komi=6.5)
     game.play("E5")
-    with yomi.Engine("go", size=9, net="fast", workers=1, seed=1) as engine:
+    with yomi.Engine("go", size=9, net="fast", workers=1, seed=1, precision="fp32") as engine:
         report = engine.play(game, yomi.Limit(visits=100)).report
     assert report.score.winrate == pytest.approx(report.moves[0].winrate, abs=0.03)  # otherwise 0.047 below it
     assert sum(move.visits > 0 for move in report.moves if move.symmetry_of is None) <= 8  # otherwise 15

@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import copy
+import re
 import threading
 import time
 from pathlib import Path
@@ -92,7 +93,7 @@ def test_records_are_written_and_read(tmp_path: Path) -> None:
         with pytest.raises(yomi.Error, match="ending 'resign' found, expected TORYO or TSUMI or"):
             shogi.to_text(form, ending="resign")
     for position, name in ((game, "none/a.sgf"), (shogi, "none/a.kif")):
-        with pytest.raises(yomi.Error, match=f"^cannot write .*{name}: No such file or directory$"):
+        with pytest.raises(yomi.Error, match=f"^cannot write {re.escape(str(tmp_path / name))}: No such"):
             position.write(tmp_path / name)
     with pytest.raises(yomi.Error):
         yomi.go.read(tmp_path / "none.sgf")
@@ -116,7 +117,7 @@ def test_play_chooses_a_legal_move_and_leaves_the_position(shogi: yomi.Engine[yo
     # A promotion is the only legal move, beside its pointless waiver.
     game = yomi.shogi.Game("1n1ksKB2/l4r1g1/p1pg2spn/2n2P2l/1P2p3p/2P+pP1PPP/P1SG4r/LB1P5/1N2S1+p1L b 2Pg 115")
     assert shogi.play(game, SHORT, avoid=["3a4b+"]).move == "3a4b"
-    with pytest.raises(yomi.Error, match="expected at least one move that is left"):
+    with pytest.raises(yomi.Error, match="legal moves, expected at least one"):
         shogi.play(game, SHORT, avoid=game.legal_moves())
 
 

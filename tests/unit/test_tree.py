@@ -221,6 +221,9 @@ def test_banned_moves_are_not_tried() -> None:
         twin.run(60)
         assert shape_of(search.tree) == naive.shape_of(twin.root)
     assert not {move.move for move in search.report().moves} & set(avoid)
+    weight = sum(edge.weight for edge in twin.root.edges)
+    wanted = twin.exploration(twin.root) * twin.prior_factor(twin.root)
+    assert search.root.exploration(weight) == pytest.approx(wanted, rel=1e-5)
     search.run(Limits(playouts=120), RootMoves(avoid=points[10:12], allow=allow))
     twin = twins(5, "C3")[1]
     twin.banned = {*points, PASS} - set(allow) | set(points[10:12])

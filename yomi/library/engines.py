@@ -333,8 +333,8 @@ class Engine(Generic[P]):
         moves = raw.legal_moves() if allow is None else _legal("allow", allow, position)
         left = [move for move in moves if move not in avoided]
         if not left and (avoided or allow is not None):
-            found = f"allow {arguments.shown(allow)} and avoid {arguments.shown(avoid)} found"
-            raise OptionError(f"{found}, expected at least one move that is left")
+            count = len(raw.legal_moves())
+            raise OptionError(f"allow and avoid leave none of {count} legal moves, expected at least one")
         # Searches of shogi skip pointless waivers of promotion, unless they are asked for.
         is_waiver = bool(avoided) and self.game == "shogi" and set(raw.searched_moves()).issubset(avoided)
         request.allow = None if allow is None and not is_waiver else left

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE, opponent
@@ -143,7 +144,8 @@ def loadsgf(session: Session, request: Command) -> str:
     try:
         record = load_record(path)
         old = session.game
-        komi = old.komi if record.komi is None and record.handicap < 2 else None
+        is_stated = record.rules is not None and record.rules.states_komi
+        komi = old.komi if record.komi is None and record.handicap < 2 and not is_stated else None
         game = record.game(moves, rules=old.rules, override_rules=record.rules is None, komi=komi, cut=True)
     except SgfError as error:
         if len(words) > 1 and _is_file(" ".join(words[:-1])) and not _is_file(path):
@@ -290,7 +292,7 @@ def set_rules(session: Session, rules: Rules) -> None:
     game, old, komi = session.game, session.game.rules, session.game.komi
     if rules.states_komi:
         game.set_komi(rules.komi)
-    game.set_rules(rules)
+    game.set_rules(replace(rules, states_komi=False))  # a later komi, or a record's handicap, counts
     try:
         session.player.load(game)
     except EvaluatorError:

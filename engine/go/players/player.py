@@ -308,6 +308,7 @@ class GoPlayer(Player[GoGame]):
         return (queue_key(game.board, game.rules), *(self.options.get(name) for name in LOADED))
 
     def _load(self, game: GoGame) -> PositionSearch:
+        self._owners = None  # their key holds the old search
         empty = GoGame(game.board, game.rules)
         check_evaluator(self.options)
         queue = self._make_queue(empty)
