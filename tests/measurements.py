@@ -65,6 +65,19 @@ _FIGURES = Table(
     (("measured", "what"), ("conditions", "conditions"), ("figure", "figure"), *_WHERE),
     ("what", "conditions", "values", "unit"),
 )
+_LEARNING = Table(
+    ("network",),
+    (
+        ("network", "network"),
+        ("minutes", "minutes"),
+        ("games", "games"),
+        ("rows", "rows"),
+        *_SCORE,
+        ("date, version", "when"),
+    ),
+    ("network", "minutes", "games", "rows", *_SCORED),
+    common=("date", "commit", "command"),
+)
 TABLES = {
     "machines": Table(
         ("name",),
@@ -127,19 +140,8 @@ TABLES = {
     "parts": _FIGURES,
     "wins": _FIGURES,
     "learning": _FIGURES,
-    "learning-7x7": Table(
-        ("network",),
-        (
-            ("network", "network"),
-            ("minutes", "minutes"),
-            ("games", "games"),
-            ("rows", "rows"),
-            *_SCORE,
-            ("date, version", "when"),
-        ),
-        ("network", "minutes", "games", "rows", *_SCORED),
-        common=("date", "commit", "command"),
-    ),
+    "learning-7x7": _LEARNING,
+    "learning-9x9": _LEARNING,
     "reliability": _FIGURES,
 }
 
@@ -263,6 +265,7 @@ def charts(results: dict[str, list[Row]]) -> Iterator[tuple[str, str]]:
         ("shogi", "Shogi, tree search: score of yomi, with 95% intervals"),
         ("alpha-beta", "Shogi, alpha-beta: score of yomi, with 95% intervals"),
         ("learning-7x7", "Learning Go on 7×7 from nothing: score against rollouts, with 95% intervals"),
+        ("learning-9x9", "Learning Go on 9×9 from nothing: score against GNU Go at level 10, with 95% intervals"),
     ):
         yield f"{name}.svg", intervals(title, [Interval(_label(row), *score_of(row)) for row in results[name]])
 

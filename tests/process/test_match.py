@@ -226,7 +226,7 @@ def test_a_match_goes_on_with_more_openings(tmp_path: Path) -> None:
 
 
 def test_a_match_goes_on_without_more_openings(tmp_path: Path) -> None:
-    words = (scripted("gtp", "resign", name="a"), scripted("gtp", "resign", name="b"), "--size", "6")
+    words = (scripted("gtp", "resign", name="a"), scripted("gtp", "resign", name="b"), "--size", "4")
     drawn = ("--openings", "policy", "--opening-moves", "1", "--games")
     run_match(tmp_path, *words, *drawn, "2")
     done, results = run_match(tmp_path, *words, *drawn, "20")
