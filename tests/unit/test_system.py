@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from yomi import system
+from yomi import children, system
 from yomi.engine.protocols import streams
+from yomi.library.analysis import safe_children
 from yomi.native import precompile
 
 
@@ -43,6 +44,16 @@ def test_a_file_that_others_have_open_is_tried_again(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(system, "IS_WINDOWS", True)
     system.replace(source, target)
     assert (tries, target.read_text()) == (3, "new")
+
+
+def test_the_environment_of_children_leaves_other_variables_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YOMI_TEST", "before")
+    monkeypatch.delenv(children.VARIABLE, raising=False)
+    with safe_children():
+        os.environ["YOMI_TEST"] = "changed by the user's function"
+        assert os.environ[children.VARIABLE] == children.MARK
+    assert os.environ["YOMI_TEST"] == "changed by the user's function"
+    assert children.VARIABLE not in os.environ
 
 
 def test_a_program_ends_with_its_children() -> None:

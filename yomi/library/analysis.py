@@ -207,7 +207,8 @@ def reported(progress: Callable[[str], None]) -> Iterator[None]:
 
 def safe_children() -> AbstractContextManager[None]:
     """Set the environment of processes that yomi starts (see `yomi.children`) inside the block."""
-    return changed_environment(children.environment())
+    wanted = children.environment()  # with all other variables, which the block may change
+    return changed_environment({name: wanted[name] for name in (children.VARIABLE, "PYTHONPATH") if name in wanted})
 
 
 class Turns:

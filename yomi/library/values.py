@@ -125,8 +125,7 @@ class Score:
     lead: float | None = None
     """Go: points by which the side leads. None in shogi, and if another engine reports none."""
     mate: int | None = None
-    """Shogi: moves until the side mates; negative if the side is mated, 0 after the mate. None if no mate was
-    found."""
+    """Shogi: moves until the side mates; negative if it is mated, 0 after the mate. None if no mate was found."""
 
     def pov(self, side: int) -> Score:
         """Return the score from the point of view of BLACK or WHITE."""
