@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from yomi.engine.clients.client import (
@@ -21,15 +21,11 @@ from yomi.engine.clock import Clock, Clocks, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK
 from yomi.nets.text import parse_json
 
-REPORT_INTERVAL = 20  # centiseconds between reports of engines that report their evaluation only while they search
+REPORT_INTERVAL = "20"  # centiseconds between reports of engines that report their evaluation only while they search
 # Commands that choose a move and report its evaluation, with their arguments; see `GtpClient.first_known`.
-GENMOVES = {
-    "cgos-genmove_analyze": "",
-    "kata-genmove_analyze": f"{REPORT_INTERVAL} maxmoves 1",
-    "lz-genmove_analyze": f"{REPORT_INTERVAL}",
-}
+GENMOVES = {"cgos-genmove_analyze": "", "kata-genmove_analyze": REPORT_INTERVAL, "lz-genmove_analyze": REPORT_INTERVAL}
 # Commands that analyse a position until the next command.
-ANALYSES = {"kata-analyze": f"{REPORT_INTERVAL} rootInfo true", "lz-analyze": f"{REPORT_INTERVAL}"}
+ANALYSES = {"kata-analyze": f"{REPORT_INTERVAL} rootInfo true", "lz-analyze": REPORT_INTERVAL}
 KATA_LIMITS = {"visits": "maxVisits", "playouts": "maxPlayouts", "seconds": "maxTime"}
 
 
@@ -238,10 +234,23 @@ def _number(seconds: float) -> str:
 
 
 def read_evaluation(report: str, command: str) -> Evaluation | None:
-    """Read CGOS's JSON, or a line `info move ...` of KataGo or Leela Zero. Return None for other reports."""
+    """Read CGOS's JSON, or the moves of KataGo or Leela Zero, the best first. Return None for other reports."""
     if report.startswith("{"):
         return _read_json(report)
-    return _read_info(report, 10000.0 if command.startswith("lz-") else 1.0)
+    moves = read_moves(report, command)
+    return replace(moves[0], visits=1 + own_visits(moves)) if moves else None  # 1: the root's evaluation
+
+
+def read_moves(line: str, command: str) -> list[Evaluation]:
+    """Return the moves of a line `info move ...` of KataGo or Leela Zero, without those that cannot be read."""
+    unit = 10000.0 if command.startswith("lz-") else 1.0
+    found = (_read_info(part, unit) for part in re.split(r"\b(?=info move )", line))
+    return [move for move in found if move is not None]
+
+
+def own_visits(moves: Iterable[Evaluation]) -> int:
+    # KataGo repeats the visits of a searched move at its symmetric moves.
+    return sum(move.visits or 0 for move in moves if not move.symmetry_of)
 
 
 def _read_json(line: str) -> Evaluation | None:
@@ -258,14 +267,14 @@ def _read_json(line: str) -> Evaluation | None:
 
 
 def _read_info(line: str, unit: float) -> Evaluation | None:
-    words = re.split(" info | rootInfo ", line)[0].split()
+    words = line.partition(" rootInfo ")[0].split()
     pairs = dict(itertools.pairwise(words))
     try:
         pv = tuple(words[words.index("pv") + 1 :]) if "pv" in words else ()
         return Evaluation(
             _finite(pairs["winrate"]) / unit,
             _float(pairs.get("scoreLead")),
-            int(pairs["visits"]),
+            int(pairs.get("edgeVisits", pairs["visits"])),  # a shared node has more visits than the move
             pv,
             prior=_finite(pairs.get("prior", 0.0)) / unit,
             rank=int(pairs.get("order", 0)) + 1,

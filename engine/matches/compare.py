@@ -20,7 +20,7 @@ from yomi.engine.matches.parts import SPRT_AND_TASK, UNIT
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.matches.remote import pooled_duel
 from yomi.engine.matches.results import GameResult, MatchError, local_time
-from yomi.engine.matches.schedule import load_openings, shuffled
+from yomi.engine.matches.schedule import INTERVAL, load_openings, shuffled
 from yomi.engine.matches.score import DuelScore
 from yomi.engine.matches.series import Series, SeriesPlayer
 from yomi.engine.matches.settings import BOARD, VISITS, DuelSettings, SideBySideSettings, player_options
@@ -29,8 +29,6 @@ from yomi.engine.records import LeftOut
 from yomi.errors import reraised
 from yomi.nets.files import name_with_digest
 from yomi.settings import OptionError
-
-INTERVAL = 10.0  # seconds between lines of progress
 
 
 def duel_players(

@@ -214,16 +214,11 @@ def described(player: EngineSpec) -> dict[str, object]:
     }
     if player.folder is not None:  # older journals lack these three
         found["folder"] = player.folder
-    if player.environment:
-        found["env"] = {name: _digest(value) for name, value in player.environment.items()}
+    if player.environment:  # the values may be secret, and journals are shown to others
+        found["env"] = {name: sha256(value.encode()).hexdigest()[:16] for name, value in player.environment.items()}
     if not player.evaluations:
         found["evaluations"] = False
     return found
-
-
-def _digest(value: str) -> str:
-    """Return a digest of a secret value: journals may be shown to others."""
-    return sha256(value.encode()).hexdigest()[:16]
 
 
 def _identity(
@@ -367,6 +362,6 @@ def _policy_openings(
         return game.format_opening(opening)
 
     try:
-        return draw_openings(draw, wanted, known)
+        return draw_openings(draw, wanted, say, known)
     finally:
         player.close()

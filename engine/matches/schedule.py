@@ -5,12 +5,14 @@ journal keeps the texts, so that a match can continue without the file.
 """
 
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from yomi.engine.game import Say
 from yomi.engine.matches.games import MatchGame
 from yomi.engine.matches.results import MatchError
 from yomi.engine.records import LeftOut
@@ -18,6 +20,7 @@ from yomi.engine.records import LeftOut
 FORMS: tuple[str, ...] = ("round-robin", "gauntlet")
 # Draws in a row without a new opening that end the search: per known opening, and at least.
 ATTEMPTS, MIN_ATTEMPTS = 20, 200
+INTERVAL = 10.0  # seconds between lines of progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +114,21 @@ def record_files(path: Path, suffixes: Sequence[str]) -> list[Path]:
     return sorted(file for file in path.iterdir() if file.is_file() and file.suffix.lower() in suffixes)
 
 
-def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()) -> list[str]:
+def draw_openings(draw: Callable[[], str], count: int, say: Say, known: Sequence[str] = ()) -> list[str]:
     """Return `count` different openings, the known ones first. If no more are found, return fewer.
 
     Raises:
         MatchError: none is known, and fewer than `count` were found.
     """
     found = dict.fromkeys(known)
-    in_vain = 0
+    in_vain, told = 0, time.monotonic()
     while len(found) < count and in_vain < max(ATTEMPTS * len(found), MIN_ATTEMPTS):
         opening = draw()
         in_vain = in_vain + 1 if opening in found else 0
         found[opening] = None
+        if time.monotonic() - told >= INTERVAL:
+            told = time.monotonic()
+            say(f"{len(found)} of {count} openings drawn")
     if len(found) < count and not known:
         raise MatchError(
             f"--openings policy: {len(found)} different openings found, expected {count}; increase --opening-moves"

@@ -26,10 +26,11 @@ import numpy.typing as npt
 from yomi.engine.clusters.actors import ClusterOptions
 from yomi.engine.clusters.jobs import Run
 from yomi.engine.game import Game, Say
-from yomi.engine.matches.compare import INTERVAL, describe, duel_config, duel_run, named, open_player
+from yomi.engine.matches.compare import describe, duel_config, duel_run, named, open_player
 from yomi.engine.matches.duel import DuelTask
 from yomi.engine.matches.parts import check_journal
 from yomi.engine.matches.results import JOURNAL_NAME, MatchError, MatchJournal, points_of, read_journal
+from yomi.engine.matches.schedule import INTERVAL
 from yomi.engine.matches.score import MatchState
 from yomi.engine.matches.series import Series, SeriesPlayer
 from yomi.engine.matches.settings import TuneSettings, tunable

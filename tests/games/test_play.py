@@ -90,7 +90,7 @@ def test_a_match_from_paired_openings(make: Any) -> None:
         play_game(game, {BLACK: side, WHITE: side}, FirstMoves(6))
         return othello(6).format_opening(game)
 
-    names, openings, results = list(players), draw_openings(draw, 4), []
+    names, openings, results = list(players), draw_openings(draw, 4, print), []
     for pairing in schedule(pairs_of(2), 8, len(openings)):
         game = new_game()
         for text in openings[pairing.opening].split():

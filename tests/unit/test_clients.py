@@ -127,8 +127,8 @@ def test_moves_of_gtp(monkeypatch: pytest.MonkeyPatch) -> None:
     report = "=\ninfo move A1 visits 1 winrate 0.5\ninfo move C3 visits 9 winrate 0.75 scoreLead 2 pv C3\nplay C3"
     client, process = gtp(monkeypatch, f"{BASIC} {KATA}", EngineLimits(), kata_genmove_analyze=report)
     answer = client.genmove("W", clock)
-    assert (answer.move, str(answer.evaluation)) == ("C3", "75.0% +2.0 9 visits")
-    assert process.sent[-2:] == ["time_left W 5.000 1", "kata-genmove_analyze W 20 maxmoves 1"]
+    assert (answer.move, str(answer.evaluation)) == ("C3", "75.0% +2.0 10 visits")
+    assert process.sent[-2:] == ["time_left W 5.000 1", "kata-genmove_analyze W 20"]
     plain, process = gtp(
         monkeypatch, f"{BASIC} {KATA}", EngineLimits(), EngineSpec("x", ("x",), evaluations=False), genmove="= pass"
     )
@@ -175,13 +175,17 @@ def test_what_no_gtp_engine_answers(monkeypatch: pytest.MonkeyPatch, answer: str
 def test_evaluations_of_gtp_engines() -> None:
     kata = "info move D4 visits 7 winrate 0.625 scoreLead 1.5 pv D4 E5 info move C3 visits 1 winrate 0.1 pv C3"
     command = "kata-genmove_analyze B 20"
-    assert read_evaluation(kata, command) == Evaluation(0.625, 1.5, 7, ("D4", "E5"))
+    assert read_evaluation(kata, command) == Evaluation(0.625, 1.5, 9, ("D4", "E5"))
+    copy = " info move Q4 visits 7 edgeVisits 7 winrate 0.6 isSymmetryOf D4 order 1 pv Q4"
+    shared = " info move C3 visits 90 edgeVisits 2 winrate 0.1 order 2 pv C3 rootInfo visits 10 winrate 0.6"
+    whole = f"info move D4 visits 7 edgeVisits 7 winrate 0.625 order 0 pv D4{copy}{shared}"
+    assert read_evaluation(whole, command) == Evaluation(0.625, None, 10, ("D4",))
     won = "info move D4 visits 7 winrate 1 scoreLead 1.5 pv D4"
-    assert read_evaluation(won, command) == Evaluation(1.0, 1.5, 7, ("D4",))
+    assert read_evaluation(won, command) == Evaluation(1.0, 1.5, 8, ("D4",))
     lz = "info move D4 visits 7 winrate {} prior 1 order 0 pv D4"
     for winrate, expected in ((6250, 0.625), (1, 0.0001)):
         found = read_evaluation(lz.format(winrate), "lz-genmove_analyze B 20")
-        assert found == Evaluation(expected, None, 7, ("D4",), prior=0.0001)
+        assert found == Evaluation(expected, None, 8, ("D4",), prior=0.0001)
     command = "cgos-genmove_analyze B"
     cgos = json.dumps({"winrate": 0.5, "score": -2.0, "visits": 9, "moves": [{"move": "D4", "pv": "E5 PASS"}]})
     assert read_evaluation(cgos, command) == Evaluation(0.5, -2.0, 9, ("D4", "E5", "PASS"))

@@ -287,15 +287,22 @@ def test_openings_from_records(tmp_path: Path) -> None:
     assert shuffled("abcdef", 3) == shuffled("abcdef", 3) != list("abcdef")
 
 
+def test_drawing_openings_tells_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("yomi.engine.matches.schedule.INTERVAL", 0.0)
+    said: list[str] = []
+    draw_openings(iter("aab").__next__, 3, said.append, ["x"])
+    assert said == ["2 of 3 openings drawn", "2 of 3 openings drawn", "3 of 3 openings drawn"]
+
+
 def test_drawn_openings_differ() -> None:
     rng = random.Random(1)
-    assert len(set(draw_openings(lambda: str(rng.randrange(9)), 5))) == 5
+    assert len(set(draw_openings(lambda: str(rng.randrange(9)), 5, print))) == 5
     with pytest.raises(MatchError, match="1 different openings found, expected 2"):
-        draw_openings(lambda: "same", 2)
+        draw_openings(lambda: "same", 2, print)
     rng = random.Random(1)
-    more = draw_openings(lambda: str(rng.randrange(9)), 5, ["3", "x"])
+    more = draw_openings(lambda: str(rng.randrange(9)), 5, print, ["3", "x"])
     assert (more[:2], len(set(more))) == (["3", "x"], 5)
-    assert draw_openings(lambda: "same", 3, ["x"]) == ["x", "same"]
+    assert draw_openings(lambda: "same", 3, print, ["x"]) == ["x", "same"]
 
 
 @pytest.mark.parametrize("game", ["go", "shogi"])

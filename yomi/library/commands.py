@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
@@ -97,7 +98,8 @@ def selfplay(
         for number in range(games):
             played = series.play(number)
             result = Result(played.ended.winner, played.ended.detail or played.ended.ending)
-            found.append(SelfplayGame(_position(game, played.game), result, played.files))
+            position = cast(Position[Any], import_module(f"yomi.{game}").Game._of(played.game))
+            found.append(SelfplayGame(position, result, played.files))
             if on_game is not None:
                 on_game(found[-1])
     return found
@@ -368,9 +370,3 @@ def _descriptor(game: str, *, by_file: bool = False) -> Any:
     if by_file and isinstance(game, str) and is_in_file(game):
         return find_game(game)
     return GAMES[arguments.one_of("game", game, GAMES)]
-
-
-def _position(game: str, raw: Any) -> Position[Any]:
-    from importlib import import_module
-
-    return cast(Position[Any], import_module(f"yomi.{game}").Game._of(raw))

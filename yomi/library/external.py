@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from yomi.engine.clients.client import RESIGN, TIMEOUT, WIN, EngineClient, EngineError, Evaluation, RefusedError
-from yomi.engine.clients.gtp import ANALYSES, KATA_LIMITS, REPORT_INTERVAL, GtpClient, read_evaluation
+from yomi.engine.clients.gtp import ANALYSES, KATA_LIMITS, REPORT_INTERVAL, GtpClient, own_visits, read_moves
 from yomi.engine.clients.spec import EngineLimits, parse_spec
 from yomi.engine.clients.usi import UsiClient, clock_words, read_info
 from yomi.engine.clock import Clock, TimeSettings
@@ -149,7 +149,7 @@ class _GtpEngine(ExternalEngine[P]):
         if limit.clocks is not None or limit.depth is not None:
             raise OptionError("clocks or depth found, expected seconds, visits or playouts for an analysis by GTP")
         # KataGo 1.14 knows no rootInfo.
-        command = self._client.first_known(dict.fromkeys(ANALYSES, f"{REPORT_INTERVAL}"), color)
+        command = self._client.first_known(dict.fromkeys(ANALYSES, REPORT_INTERVAL), color)
         if not command:
             raise RefusedError(f"knows no command for analyses, expected one of {', '.join(ANALYSES)}")
         limits = limit._limits
@@ -158,11 +158,10 @@ class _GtpEngine(ExternalEngine[P]):
         lines: dict[int, Evaluation] = {}
 
         def is_enough(line: str) -> bool:
-            moves = (read_evaluation(part.strip(), command) for part in re.split(r"(?=\binfo move )", line))
-            if found := {move.rank: move for move in moves if move is not None and move.pv}:
+            if found := {move.rank: move for move in read_moves(line, command) if move.pv}:
                 lines.clear()  # each line has all moves
                 lines.update(found)
-            return sum(map(_own_visits, lines.values())) >= visits
+            return own_visits(lines.values()) >= visits
 
         times = [at for at, _ in self._client.analyse(command, seconds, is_enough)]
         return lines, times[-1] if times else 0.0
@@ -286,8 +285,8 @@ def _report(position: Position[Any], lines: Mapping[int, Evaluation], seconds: f
         for _, found in sorted(lines.items())
         if (variation := _codes(position, found.pv))
     ]
-    counts = [_own_visits(found) for found in lines.values()]
-    visits = max(counts, default=0) if unit == "nodes" else sum(counts)
+    nodes = max((found.visits or 0 for found in lines.values()), default=0)
+    visits = nodes if unit == "nodes" else own_visits(lines.values())
     best = moves[0] if moves else RawMove(0, winrate=math.nan, score_lead=math.nan)
     raw = SearchReport(
         position.side_to_move,
@@ -301,11 +300,6 @@ def _report(position: Position[Any], lines: Mapping[int, Evaluation], seconds: f
         unit=unit,
     )
     return Report(raw, position._names)
-
-
-def _own_visits(found: Evaluation) -> int:
-    # KataGo repeats the visits of a searched move at its symmetric moves.
-    return 0 if found.symmetry_of else found.visits or 0
 
 
 def _known(number: float | None) -> float:
