@@ -142,6 +142,8 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, begin: Cal
     `make` returns an evaluator in a given precision. Its `auto` is the machine's fastest precision.
     """
     evaluator = make(precision)
+    if evaluator.precision != precision != "auto":
+        _tell(evaluator, f"because {precision} has no effect on this network")
     if precision != "auto" or evaluator.precision == "fp32" or evaluator.is_exact:
         if (precision == "auto" and not evaluator.is_exact) or evaluator.fallback_reason:
             _tell_once(evaluator)
@@ -206,11 +208,8 @@ def _tell_once(evaluator: FileEvaluator) -> None:
         told.touch()
     except OSError as error:  # it is printed again next time
         _log.info("%s cannot be written: %s", told, error)
-    why = (
-        f"not by native kernels: {evaluator.fallback_reason}"
-        if evaluator.fallback_reason
-        else "for which there is nothing faster on this machine"
-    )
+    reason = evaluator.fallback_reason
+    why = f"not by native kernels: {reason}" if reason else "for which there is nothing faster on this machine"
     _tell(evaluator, why)
 
 

@@ -233,6 +233,14 @@ def test_the_only_precision_of_a_network_is_not_told(capsys: pytest.CaptureFixtu
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_precision_that_a_network_lacks_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert with_suitable_precision(lambda _: Scripted("int16"), "int8", begin).precision == "int16"
+    why = "because int8 has no effect on this network"
+    assert capsys.readouterr().err == f"yomi: scripted.bin.gz on 5x5: int16 by scripted kernels, {why}\n"
+    with_suitable_precision(lambda _: Scripted("int16"), "int16", begin)
+    assert capsys.readouterr().err == ""
+
+
 def test_a_bad_candidate_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         factory = Factory(0.5)
