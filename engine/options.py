@@ -619,6 +619,8 @@ def read_tables(path: Path, games: Iterable[str] = ()) -> dict[str, dict[str, Va
     except ValueError as error:
         raise OptionError(tr("{path} is not a TOML file: {error}", path=path, error=error)) from None
     known = {*games, *(game for row in TABLE.values() for game in row.games)} - {""}
+    if wrong := next((key for key, value in data.items() if isinstance(value, dict) and key not in known), None):
+        raise OptionError(f"{path}: table [{wrong}] found, expected one of {', '.join(sorted(known))}")
     of_games = {key: value for key, value in data.items() if key in known and isinstance(value, dict)}
     tables = {"": {key: value for key, value in data.items() if key not in of_games}, **of_games}
     with reraised(OptionError, OptionError, f"{path}: "):

@@ -127,7 +127,7 @@ def test_home_in_names_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ("vists = 3", "unknown option 'vists'; did you mean visits"),
         ("[shogi]\nkomi = 3", "unknown option 'komi'"),
         ("[go]\nvisits = 'x'", "visits: expected an integer"),
-        ("[chess]\nvisits = 3", "unknown option 'chess'"),
+        ("[chess]\nvisits = 3", "table [chess] found, expected one of go, shogi"),
         ("go = 3", "unknown option 'go'"),
         ("= 3", "is not a TOML file"),
     ],
