@@ -238,7 +238,7 @@ def read_evaluation(report: str, command: str) -> Evaluation | None:
     if report.startswith("{"):
         return _read_json(report)
     moves = read_moves(report, command)
-    return replace(moves[0], visits=1 + own_visits(moves)) if moves else None  # 1: the root's evaluation
+    return replace(moves[0], visits=1 + own_visits(moves)) if moves and moves[0].rank == 1 else None  # 1: the root
 
 
 def read_moves(line: str, command: str) -> list[Evaluation]:

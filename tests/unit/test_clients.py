@@ -180,6 +180,7 @@ def test_evaluations_of_gtp_engines() -> None:
     shared = " info move C3 visits 90 edgeVisits 2 winrate 0.1 order 2 pv C3 rootInfo visits 10 winrate 0.6"
     whole = f"info move D4 visits 7 edgeVisits 7 winrate 0.625 order 0 pv D4{copy}{shared}"
     assert read_evaluation(whole, command) == Evaluation(0.625, None, 10, ("D4",))
+    assert read_evaluation(whole.replace("0.625", "nan"), command) is None
     won = "info move D4 visits 7 winrate 1 scoreLead 1.5 pv D4"
     assert read_evaluation(won, command) == Evaluation(1.0, 1.5, 8, ("D4",))
     lz = "info move D4 visits 7 winrate {} prior 1 order 0 pv D4"

@@ -285,8 +285,8 @@ def _report(position: Position[Any], lines: Mapping[int, Evaluation], seconds: f
         for _, found in sorted(lines.items())
         if (variation := _codes(position, found.pv))
     ]
-    nodes = max((found.visits or 0 for found in lines.values()), default=0)
-    visits = nodes if unit == "nodes" else own_visits(lines.values())
+    counts = [found.visits or 0 for found in lines.values()]
+    visits = max(counts, default=0) if unit == "nodes" else own_visits(lines.values())
     best = moves[0] if moves else RawMove(0, winrate=math.nan, score_lead=math.nan)
     raw = SearchReport(
         position.side_to_move,
