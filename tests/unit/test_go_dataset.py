@@ -396,7 +396,7 @@ def test_a_device_is_used_by_one_thread(
             users.add(threading.current_thread().name)
             self.inner = inner
             self.info, self.batch_size, self.spec = inner.info, inner.batch_size, inner.spec
-            self.fallback_reason = inner.fallback_reason
+            self.precision, self.fallback_reason = inner.precision, inner.fallback_reason
             self.format = inner.format
             self.inputs = Inputs.NUMBERS
 
