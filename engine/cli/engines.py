@@ -271,8 +271,10 @@ def _chosen(accounts: tuple[Account, ...], args: argparse.Namespace) -> list[Acc
 def account_options(account: Account, game: Game[Any, Any], **defaults: Value) -> Options:
     """Return an account's options. Priority: the account, the user's file, then the command's `defaults`."""
     options = Options.for_game(game.name)
-    for name, value in {**user_values(game), **defaults, **account.options}.items():
+    for name, value in {**defaults, **user_values(game), **account.options}.items():
         options.set(name, value)
+    if game.name == "go":
+        options.set("size", account.server.size)
     check(options, game, account.places)
     LevelSwitch(game, options, account.options)
     return options
@@ -283,7 +285,7 @@ def make_cgos_client(account: Account, password: Password, records: Path, report
     from yomi.engine.go.cgos.game import GtpSeat, YomiGoSeat
     from yomi.engine.go.descriptor import GAME as GO
 
-    options = account_options(account, GO, size=account.server.size, cleanup=True)
+    options = account_options(account, GO, cleanup=True)
 
     def open_engine(account: Account) -> GtpSeat:
         GO.compile(say)  # the client checks moves

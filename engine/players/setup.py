@@ -104,13 +104,14 @@ def _load(network: FileFormat, options: Options, device: Device, precision: str)
 def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
     """Return the number of search threads, and of batches in flight for each thread.
 
-    On a processor each core evaluates its own batches; more threads than cores would compete. A GPU gets twice as many
-    search threads as evaluation workers (at most one per core, at least 2), with two batches each, so that one batch
-    always waits for the device.
+    On a processor each core evaluates its own batches; more threads than cores would compete. A GPU gets three times
+    as many search threads as evaluation workers (at most one per core, at least 2), with two batches each, so that one
+    batch always waits for the device. With twice as many, a GPU of 256 rows a millisecond waited a sixth of its time
+    (docs/how-to/gpu.md).
     """
     cores = usable_cores()
     if isinstance(queue, EvaluationWorkers):
-        workers, batches = options.workers or max(2, min(cores, 2 * queue.worker_count)), 2
+        workers, batches = options.workers or max(2, min(cores, 3 * queue.worker_count)), 2
     else:
         workers, batches = min(options.workers or cores, cores), 1
     return workers, options.batches_in_flight or batches

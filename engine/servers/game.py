@@ -1,6 +1,7 @@
 """A game on a server and the engines that play it, as far as both protocols share them."""
 
 import abc
+import itertools
 import logging
 import re
 import time
@@ -78,17 +79,23 @@ class ServerGame(abc.ABC, Generic[D]):
 
     @abc.abstractmethod
     def clocks(self, spent: float = 0.0) -> Clocks | None:
-        """Return the clocks of our next move, or None without a time limit. `spent` seconds are not charged yet."""
+        """Return the clocks of our next move, or None without a time limit. The server will charge `spent` seconds for
+        our last move.
+        """
 
     @abc.abstractmethod
     def save(self) -> None:
         """Write the record, after each move, so that a crash loses nothing. Raises OSError."""
 
     def find_record(self, load: Callable[[Path], R], is_ours: Callable[[R], bool]) -> R | None:
-        """Return the record that an earlier run wrote of this game, and continue its file; None if there is none."""
-        day = len("YYYYMMDD")
+        """Return the record that an earlier run wrote of this game, and continue its file.
+
+        If there is none, return None. A record of another game with the same id and names is never overwritten.
+        """
+        day, folder, stem = len("YYYYMMDD"), self.path.parent, self.path.stem
         # The game may have begun on another day. Latest first.
-        for path in sorted(self.path.parent.glob("[0-9]" * day + self.path.name[day:]), reverse=True):
+        found = folder.glob("[0-9]" * day + f"{stem[day:]}*{self.suffix}")
+        for path in sorted(found, key=lambda path: (path.name[:day], len(path.name), path.name), reverse=True):
             try:
                 record = load(path)
             except LineError as error:
@@ -97,6 +104,9 @@ class ServerGame(abc.ABC, Generic[D]):
             if is_ours(record):
                 self.path = path
                 return record
+        numbers = itertools.count(2)
+        while self.path.exists():
+            self.path = folder / f"{stem}-{next(numbers)}{self.suffix}"
         return None
 
 

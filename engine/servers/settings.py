@@ -39,6 +39,7 @@ from yomi.system import split_command
 
 CGOS, CSA = "cgos", "csa"
 GAMES = {CGOS: "go", CSA: "shogi"}
+DECIDED = ("size", "komi", "rules")  # options of Go that the server decides for each game
 PASSWORD_KEYS = ("password_env", "password_file", "password_keyring")
 NAME = re.compile(r"[A-Za-z0-9_.@-]+")
 MAX_KEEPALIVE = 86400.0
@@ -209,6 +210,8 @@ class _Reader:
                     checked = str(path)
             found[row.name] = checked
             places[row.name] = table.where(key)
+            if game == "go" and row.name in DECIDED:
+                raise SettingsError(f"{table.where(key)}: the server decides it, expected other options")
         return found, places
 
     def line_of(self, keys: tuple[str, ...]) -> int | None:

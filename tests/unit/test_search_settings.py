@@ -1,5 +1,6 @@
 """A row of the table of options reaches the search's settings and, under its name, the kernels."""
 
+import contextlib
 from dataclasses import fields
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.evaluators.workers import EvaluationWorkers
 from yomi.engine.go.players import setup as go_setup
 from yomi.engine.options import TABLE, Options, SearchOptions, rows_for
 from yomi.engine.players import setup
@@ -65,3 +67,12 @@ def test_what_is_left_open_at_the_root_is_as_elsewhere() -> None:
     parameters = parameters_of(settings)
     assert (parameters.root_c_puct, parameters.root_c_puct_base) == (1.5, 77.0)
     assert (parameters.root_policy_temperature, settings.root_temperature) == (0.8, 0.8)
+
+
+@pytest.mark.parametrize(("cores", "workers"), [(1, 2), (3, 3), (16, 6)])
+def test_a_gpu_gets_three_search_threads_for_each_evaluation_worker(
+    cores: int, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "usable_cores", lambda: cores)
+    with contextlib.closing(EvaluationWorkers([UniformEvaluator] * 2)) as queue:
+        assert setup.search_threads(Options(), queue) == (workers, 2)

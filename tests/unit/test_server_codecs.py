@@ -313,8 +313,10 @@ def test_the_clock_of_increments() -> None:
     """As the server in Ruby keeps it: 5 s and 1 s a move."""
     clock = CsaClock({1: TimeRule(5.0, 0.0, 1.0), 2: TimeRule(5.0, 0.0, 1.0)})
     assert clock.allowed(1) == 6.0
+    pondering = clock.clocks(1, 3.0)  # the move is not charged yet
     assert clock.charge(1, 3) == 3.0
     assert clock.left == {1: 3.0, 2: 5.0}
+    assert clock.clocks(1) == pondering
     clock.charge(1, 9)
     assert clock.left[1] == 0.0
     assert clock.clocks(1) == {1: Clock.of(0.0, increment=1.0), 2: Clock.of(5.0, increment=1.0)}

@@ -8,10 +8,12 @@ import os
 import random
 import re
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from yomi.engine.cli import engines
 from yomi.engine.cli.engines import account_options
 from yomi.engine.cli.parser import CliError
 from yomi.engine.color import BLACK, WHITE
@@ -208,11 +210,20 @@ def test_an_account_names_a_bundled_network_and_a_level(tmp_path: Path) -> None:
     assert Path(str(options.net)).name == "yomi-go-b6c96.bin.gz"
 
 
+def test_the_command_cleans_up_unless_the_user_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "servers.toml"
+    path.write_text(FILE)
+    (account,) = read_settings(path, "cgos").accounts
+    assert account_options(account, GO, cleanup=True).cleanup
+    monkeypatch.setattr(engines, "user_values", lambda game: {"cleanup": False, "size": 13})
+    options = account_options(account, GO, cleanup=True)
+    assert (options.cleanup, options.size) == (False, 9)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ('net = "none"', 'net = "a.gz"', "line 22: accounts.one.engine.net {file}: no such file; expected"),
-        ('net = "none"', 'rules = "go"', "line 22: accounts.one.engine.rules: unknown rules 'go': expected"),
     ],
 )
 def test_options_of_an_account_that_are_wrong(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -256,6 +267,7 @@ UNKNOWN_HOMES = [
             "engine.visits = 0",
             "line 21: accounts.one.engine.visits: visits: expected an integer",
         ),
+        ("engine.visits = 400", "engine.komi = 0", "line 21: accounts.one.engine.komi: the server decides it"),
         ("games = 3", "games = true", "line 20: accounts.one.games: found True, expected an integer"),
         ("[accounts.one]", "[account.one]", "line 16: account: unknown key, expected one of records"),
         *(UNKNOWN_HOMES if not IS_WINDOWS else []),
@@ -297,6 +309,26 @@ def test_records_are_complete_at_every_moment(tmp_path: Path) -> None:
     game.save()
     assert ";B[ee]" in game.path.read_text()
     assert list((tmp_path / "new").iterdir()) == [game.path]
+
+
+def test_the_record_of_another_game_with_the_same_id_stays(tmp_path: Path) -> None:
+    """A server that was started again gives its ids again. A game that has not ended continues in its file."""
+    setup = Setup("1", square(9), 7.0, 60.0, {BLACK: "one", WHITE: "two"}, {BLACK: "", WHITE: ""}, ())
+    first = CgosGame(setup, BLACK, tmp_path)
+    first.save()
+    assert CgosGame(setup, BLACK, tmp_path).path == first.path
+    first.result = "B+1.5"
+    first.save()
+    for name in ("-1-two-one-2.sgf", "-1-two-one-3.sgf"):
+        game = CgosGame(setup, BLACK, tmp_path)
+        assert game.path.name[8:] == name
+        game.play(BLACK, "e5")
+        game.save()
+        played = replace(setup, moves=(("e5", 60.0),))
+        assert CgosGame(played, BLACK, tmp_path).path == game.path
+        game.result = "W+R"
+        game.save()
+    assert "B+1.5" in first.path.read_text()
 
 
 def test_events_are_lines_of_json_and_lines_for_people(tmp_path: Path) -> None:

@@ -448,6 +448,7 @@ def test_expected_lines_are_written_in_the_notation_of_the_form() -> None:
     assert "'** 30 -3334FU +2726FU\n" in to_bytes([record], ".csa").decode()
 
 
+CSA_TIMES = "PI\n+\n+7776FU\nT1\n-3334FU\nT2\n+2726FU\nT3\n-8384FU\nT4\n"
 VARIATIONS = """
 変化：4手
 *別の手
@@ -466,6 +467,17 @@ VARIATIONS = """
    2 ８四歩(83)   ( 0:00/00:00:00)
    3 ２六歩(27)
 """
+
+
+def test_total_times_of_variations_begin_where_they_leave_the_game() -> None:
+    (record,) = read_records(CSA_TIMES)
+    line = [replace(move, seconds=7.0) for move in record.moves[2:]]
+    outer = GameRecord(record.placements()[2], moves=line)
+    inner = GameRecord(outer.placements()[1], moves=[replace(line[1], seconds=9.0)])
+    record.variations = [outer, inner]
+    written = to_bytes([record], ".kifu").decode().split("変化")
+    totals = [re.findall(r"/00:00:(\d\d)\)", part) for part in written]
+    assert totals == [["01", "02", "04", "06"], ["08", "09"], ["11"]]
 
 
 def lines_of(record: GameRecord) -> list[tuple[int, str]]:

@@ -135,6 +135,7 @@ REFUSED = (
     "position sfen 8k/7p1/7pP/9/9/9/9/9/9 b G2r2b3g4s4n4l15p 1",
     "position nonsense",
     f"position startpos moves {'7g7f 3c3d ' * 50_000}",
+    f"position startpos moves {'7g7f 3c3d ' * 110_000}",
 )
 
 

@@ -157,7 +157,8 @@ class CgosGame(ServerGame[GoReply]):
         self.resumed_at = 0  # number of moves in the setup that last resumed the game
         self.result = ""
         self._date = time.strftime("%Y-%m-%d")
-        if self.moves and (record := self.find_record(load_record, self._is_ours)):
+        record = self.find_record(load_record, self._is_ours)
+        if record is not None:
             self._date = record.date
             for node, move in zip(_moves_in(record), self.moves, strict=False):
                 move.comment = node.comment

@@ -192,15 +192,16 @@ class CsaClock:
     def clocks(self, color: int, spent: float = 0.0) -> Clocks | None:
         """Return the clocks for a move of `color`, or None without a time limit.
 
-        `spent` are seconds of this move that are not charged yet. If the server rounds up, the last unit is excluded,
-        because a move that ends in it counts in full.
+        `spent` are seconds of the last move of `color`, which the server will charge. If the server rounds up, the last
+        unit is excluded, because a move that ends in it counts in full.
         """
         if not self.is_limited:
             return None
         rule = self.rules[color]
         last = rule.unit if rule.is_rounded_up else 0.0
         left = dict(self.left)
-        left[color] = max(left[color] - spent, 0.0)
+        if spent:
+            left[color] = max(left[color] + rule.increment - spent, 0.0)  # as `charge` will
         if not rule.byoyomi:
             left[color] = max(left[color] - last, 0.0)
         byoyomi = max(rule.byoyomi - last, 0.0)
@@ -234,11 +235,10 @@ class CsaGame(ServerGame[Decision]):
         self.clock_start = time.monotonic()  # start time of our clock
         self.record = GameRecord()
         self._started = time.strftime("%Y/%m/%d %H:%M:%S")
-        if summary.record.moves:
-            # `resume` keeps the comments of a record that an earlier run wrote.
-            record = self.find_record(lambda path: load_records(path)[0], lambda record: self._is_ours(record, summary))
-            if record is not None:
-                self.record, self._started = record, record.info.get("START_TIME", self._started)
+        # `resume` keeps the comments of a record that an earlier run wrote.
+        record = self.find_record(lambda path: load_records(path)[0], lambda record: self._is_ours(record, summary))
+        if record is not None:
+            self.record, self._started = record, record.info.get("START_TIME", self._started)
         self.resume(summary)
 
     def _is_ours(self, record: GameRecord, summary: Summary) -> bool:

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.shogi.notation import (
@@ -452,18 +452,29 @@ def format_kif_record(record: GameRecord, encoding: str) -> str:
     """
     lines = [f"#KIF version=2.0 encoding={encoding}", *_headers(record)]
     lines += ["手数----指手---------消費時間--", *_comments(record.comment)]
-    lines += _move_lines(record, 1)
+    lines += _move_lines(record, 1, {BLACK: 0, WHITE: 0})
     if record.ending:
         lines.append(_result_line(record, _word(record)))
+    before = record.moves  # the moves of the line that was written last, from the start of the game
     for variation in record.variations:
         first = variation.initial.number - record.initial.number + 1
-        lines += ["", f"変化：{first}手", *_comments(variation.comment), *_move_lines(variation, first)]
+        before = [*before[: first - 1], *variation.moves]
+        lines += ["", f"変化：{first}手", *_comments(variation.comment)]
+        lines += _move_lines(variation, first, _totals(before[: first - 1], record.initial.side))
     return "\n".join(lines) + "\n"
 
 
-def _move_lines(record: GameRecord, first: int) -> list[str]:
+def _totals(moves: Sequence[RecordedMove], side: int) -> dict[int, int]:
+    """Return the seconds that each side has used in `moves`. `side` plays the first one."""
+    return {
+        color: sum(int(move.seconds or 0) for move in moves[start::2])
+        for start, color in enumerate((side, opponent(side)))
+    }
+
+
+def _move_lines(record: GameRecord, first: int, totals: dict[int, int]) -> list[str]:
     lines: list[str] = []
-    placement, previous, totals = record.initial, None, {BLACK: 0, WHITE: 0}
+    placement, previous = record.initial, None
     for number, recorded in enumerate(record.moves, first):
         text = format_kif(recorded.move, placement, previous)
         lines.append(_numbered(number, text, recorded.seconds, totals, placement.side))

@@ -122,13 +122,11 @@ def quit_(session: Session, request: Command) -> None:
 
 @command("position")
 def position(session: Session, request: Command) -> None:
-    # After a refused position searches answer "resign", until a position is accepted.
     try:
         sfen, moves = parse_position(request.text)
         session.game = session.game.continued(sfen, moves)
     except ValueError as error:
-        session.position_fault = str(error)
-        raise UsiError(f"{error}; no move is searched until a position is accepted") from None
+        session.refuse_position(str(error))
     session.position_fault = None
 
 

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import Options
@@ -200,6 +200,12 @@ class Session(BaseSession):
         if not turn.join(max(0.0, self._cut_at - now)) and self.is_patient:
             self.note("the input has ended, so this search is cut short; with quit at its end searches are full")
 
+    def refuse_position(self, fault: str) -> NoReturn:
+        """Let searches answer "resign" until a position is accepted. Raises UsiError."""
+        self.end_turn()
+        self.position_fault = fault
+        raise UsiError(f"{fault}; no move is searched until a position is accepted")
+
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def handle(self, line: bytes) -> bool:
@@ -216,7 +222,10 @@ class Session(BaseSession):
             self.turn = None
         try:
             if len(line) > MAX_LINE:
-                raise UsiError(f"line too long: expected at most {MAX_LINE} bytes")
+                fault = f"line too long: expected at most {MAX_LINE} bytes"
+                if request.name == "position":
+                    self.refuse_position(fault)
+                raise UsiError(fault)
             row = COMMANDS.find(request.name)
             if row is None:
                 raise UsiError("unknown command")
