@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import functools
 import json
-import multiprocessing
 import os
 import signal
 import statistics
@@ -45,6 +44,7 @@ from yomi.nets.katago import network as katago
 from yomi.nets.katago.onnx_export import export_onnx
 from yomi.nets.katago.outputs import describe
 from yomi.nets.models import default_network
+from yomi.processes import CONTEXT
 
 # Batch sizes to measure; the session has buffers for the largest.
 BATCHES = (64, 128, 256, 512)
@@ -209,7 +209,7 @@ class Plan:
         rows = options.batch_size or self.best.get(mark.name, max(BATCHES))
         with tempfile.TemporaryDirectory() as folder:
             how = os.path.join(folder, "profile"), options, mark.game.name, mark.size, mark.write(self.folder), rows
-            process = multiprocessing.get_context("spawn").Process(target=compute, args=how)
+            process = CONTEXT.Process(target=compute, args=how)
             process.start()
             process.join(PROFILE_SECONDS)
             process.kill()
@@ -272,10 +272,9 @@ def run(options: Options, kinds: Sequence[str], seconds: float, stress: float, m
 def run_parts(plan: Plan) -> Iterator[list[Row]]:
     """Yield the rows of each part. A process computes them; if it crashes or hangs, another continues."""
     parts, done = plan.parts(), 0
-    context = multiprocessing.get_context("spawn")
     while done < len(parts):
-        link, other = context.Pipe(duplex=False)
-        process = context.Process(target=plan.send, args=(other, done))
+        link, other = CONTEXT.Pipe(duplex=False)
+        process = CONTEXT.Process(target=plan.send, args=(other, done))
         process.start()
         other.close()
         result = ""

@@ -62,6 +62,7 @@ def main() -> None:
     parser.add_argument("net", type=Path)
     parser.add_argument("--size", type=int, default=9, help="board size (9)")
     parser.add_argument("--positions", type=int, default=800, help="half of them are compared (800)")
+    parser.add_argument("--most", type=int, default=1000, help="positions for the scales, at most: they take memory")
     args = parser.parse_args()
     logging.disable(logging.WARNING)  # of the quantizer
     game = GAMES[open_file(args.net).game]
@@ -84,7 +85,7 @@ def main() -> None:
                 quantize_static(
                     path,
                     written,
-                    Inputs(form, recorded[0::2]),
+                    Inputs(form, recorded[0::2][: args.most]),
                     quant_format=QuantFormat.QDQ,
                     nodes_to_quantize=chosen,
                     op_types_to_quantize=list(OPERATORS),

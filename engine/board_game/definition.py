@@ -113,6 +113,8 @@ class BoardGame:
         """Hexadecimal digest of the description, of the file of its functions, and of the kernels around them."""
         source = self.source + Path(__file__).with_name("kernels.py").read_bytes()
         source += b"".join(_imported(value) for value in getattr(self.play, "py_func", self.play).__globals__.values())
+        # Two games of one file may have different functions.
+        source += b"".join(_place(getattr(self, name)) for name in FUNCTIONS)
         facts = self.title, self.size, self.planes, self.move_planes, self.symmetric, str(np.dtype(self.state))
         return hashlib.sha256(repr(facts).encode() + source).hexdigest()[:16]
 
@@ -145,6 +147,14 @@ def _imported(value: Any) -> bytes:
         return Path(inspect.getfile(getattr(value, "py_func", value))).read_bytes()
     except (TypeError, OSError):
         return b""
+
+
+def _place(function: Any) -> bytes:
+    """Return what distinguishes a function from the others of its file: its place, and the numbers that it keeps."""
+    inner = getattr(function, "py_func", function)
+    code, cells = getattr(inner, "__code__", None), getattr(inner, "__closure__", None) or ()
+    place = getattr(inner, "__qualname__", ""), code and code.co_firstlineno, getattr(inner, "__defaults__", None)
+    return repr(place).encode() + b"".join(_imported(cell.cell_contents) for cell in cells)
 
 
 def fault_of(error: Exception, file: str) -> str:

@@ -1,7 +1,6 @@
 """Processes of this machine that have a connection, and actors made of them: for work without Ray."""
 
 import contextlib
-import multiprocessing
 import signal
 import time
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, cast
 
 from yomi.engine.clusters.actors import BEGIN, RESTART_SECONDS, ActorTable, Answer, OnLoss, Recipe
+from yomi.processes import CONTEXT
 
 END_SECONDS = 1.0  # time for a process to end by itself after its connection is closed
 
@@ -18,9 +18,8 @@ class ChildProcess:
 
     def __init__(self, main: Callable[..., None], *arguments: Any) -> None:
         """Start the process. It calls `main` with its end of the connection, followed by the arguments."""
-        context = multiprocessing.get_context("spawn")
-        self.link, other = context.Pipe()
-        self.process = context.Process(target=_run_child, args=(main, other, *arguments), daemon=True)
+        self.link, other = CONTEXT.Pipe()
+        self.process = CONTEXT.Process(target=_run_child, args=(main, other, *arguments), daemon=True)
         self.process.start()
         other.close()
 

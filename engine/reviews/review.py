@@ -6,6 +6,7 @@ import re
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -235,7 +236,7 @@ def with_answers(moves: Sequence[ReviewedMove]) -> list[ReviewedMove]:
     Such a search looks a move further than the search before it. A loss counts as far as both see it.
     """
     found = []
-    for move, answer in zip(moves, [*moves[1:], None], strict=True):
+    for move, answer in zip_longest(moves, moves[1:]):
         best = move.after.candidates[0].visits if move.after.candidates else math.inf
         is_answer = answer is not None and answer.is_best and answer.color != move.color
         is_deeper = answer is not None and answer.after.visits >= best

@@ -8,7 +8,6 @@ the whole batch. Batch norms use the part of their process, and the teacher's hi
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import sys
@@ -23,6 +22,7 @@ from torch import Tensor, distributed, nn
 
 from yomi.nets.errors import NetworkError
 from yomi.nets.sparse import FindEncoder, no_encoder
+from yomi.processes import CONTEXT
 
 if TYPE_CHECKING:
     from yomi.nets.training.config import Config
@@ -113,16 +113,15 @@ def started(
         yield Group()
         return
     task = config, folder, device, last, find_encoder
-    context = multiprocessing.get_context("spawn")
     links: list[Connection] = []
     others: list[Any] = []
     with tempfile.TemporaryDirectory() as place:
         store = (Path(place) / "store").as_uri()
         try:
             for rank in range(1, count):
-                link, other = context.Pipe()
+                link, other = CONTEXT.Pipe()
                 links.append(link)
-                others.append(context.Process(target=_take_part, args=(other, store, rank, count, *task)))
+                others.append(CONTEXT.Process(target=_take_part, args=(other, store, rank, count, *task)))
                 others[-1].start()
                 other.close()
             for link in links:

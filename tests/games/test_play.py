@@ -207,6 +207,29 @@ def test_an_edit_of_an_imported_number_is_compiled_again(tmp_path: Path, monkeyp
         assert game.ply == imported.LAST
 
 
+def test_games_of_one_file_with_other_functions_are_other_games(tmp_path: Path) -> None:
+    path, parts = tmp_path / "game.py", GOOD.partition("GAME = ")
+    path.write_text(
+        f"""{parts[0]}
+def ended(last, value=-1.0):
+    def result(state):
+        return state.ply == last, value
+    return result
+def other(state):
+    return state.ply == 5, -1.0
+"""
+        + "".join(
+            f"\n{name} = {parts[2].replace('result=result', f'result={result}')}"
+            for name, result in (("GAME", "result"), ("TWO", "ended(2)"), ("FOUR", "ended(4)"), ("OTHER", "other"))
+        )
+    )
+    for name, moves in (("GAME", 3), ("TWO", 2), ("FOUR", 4), ("OTHER", 5)):
+        game = BoardState(game_of_file(f"{path}:{name}").board_game)
+        while not game.is_over:
+            game.push(game.legal_moves()[0])
+        assert game.ply == moves
+
+
 def test_a_game_can_be_sent_to_another_machine(tmp_path: Path) -> None:
     path = tmp_path / "game.py"
     path.write_text(GOOD)

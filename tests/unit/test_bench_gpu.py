@@ -308,7 +308,7 @@ def test_a_process_that_hangs_costs_one_part(most: float, result: str, monkeypat
         poll=lambda seconds: waits.append(seconds) or bool(messages), recv=messages.pop, close=lambda: None
     )
     context = SimpleNamespace(Pipe=lambda duplex: (pipe, pipe), Process=Hanging)
-    monkeypatch.setattr(gpu.multiprocessing, "get_context", lambda _: context)
+    monkeypatch.setattr(gpu, "CONTEXT", context)
     rows = [row for rows in gpu.run_parts(plan) for row in rows]
     assert [(row["part"], row["result"]) for row in rows] == [("first", "sent"), ("broken", result), ("last", "sent")]
     assert killed == [0, 2]

@@ -124,6 +124,7 @@ def test_wrong_arguments_of_records_and_scores(call: Callable[[], object], expec
         ({"seconds": float("nan")}, "seconds nan found"),
         ({"clocks": 5}, "clocks 5 found, expected a yomi.Clock"),
         ({"clocks": {yomi.BLACK: 5}}, "found, expected a yomi.Clock"),
+        ({"clocks": {yomi.BLACK: yomi.Clock()}}, "one for yomi.BLACK and for yomi.WHITE"),
         ({"clocks": {"black": yomi.Clock()}}, "found, expected a yomi.Clock"),
     ],
 )

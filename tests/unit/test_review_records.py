@@ -216,6 +216,11 @@ def test_a_record_that_cannot_be_written(tmp_path: Path) -> None:
         annotated.files()
 
 
+def test_a_game_without_moves_has_a_review_without_moves(tmp_path: Path) -> None:
+    annotated = go_review("(;SZ[5])", tmp_path)
+    assert (annotated.moves, len(annotated.opinions)) == ([], 1)
+
+
 def test_setup_handicap_and_the_end_of_a_game(tmp_path: Path) -> None:
     annotated = go_review("(;SZ[5]HA[2]AB[bb][dd];W[cc];B[cd];W[];B[])", tmp_path)
     assert [move.color for move in annotated.moves] == [WHITE, BLACK, WHITE, BLACK]

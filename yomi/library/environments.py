@@ -204,7 +204,8 @@ def env(
         max_steps: end games after this many moves. None: Go after twice the points, as in pgx; other games never. In Go
             the board is then scored, other games are drawn.
         progress: see `Engine`.
-        options: Go: size, komi, rules. Rules must score the board as it is, such as tromp-taylor.
+        options: Go: size, komi, rules. Rules must score the board as it is, such as tromp-taylor. If White
+            passes at the start, that is no handicap, unlike in `yomi.go.Game`.
 
     Raises:
         Error: an argument is wrong, or the game cannot be compiled.

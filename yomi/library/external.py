@@ -22,7 +22,7 @@ from yomi.engine.shogi.placement import START_WORD, STARTPOS
 from yomi.errors import ClosedError, IllegalMove
 from yomi.library import arguments
 from yomi.library.position import Position
-from yomi.library.values import Decision, Limit, Report
+from yomi.library.values import Decision, Limit, LimitError, Report
 from yomi.settings import OptionError
 
 P = TypeVar("P", bound=Position[Any])
@@ -115,7 +115,7 @@ class ExternalEngine(Generic[P]):
                 raise ClosedError(f"{self._end}: open another one")
             try:
                 yield position._raw
-            except (RefusedError, OptionError) as error:
+            except (RefusedError, OptionError, LimitError) as error:
                 raise self._named(error) from None
             except BaseException as error:
                 self._end = "the engine has failed"

@@ -90,7 +90,7 @@ class Limit:
         clocks = self.clocks
         if clocks is None or isinstance(clocks, Clock):
             return
-        is_table = isinstance(clocks, Mapping) and set(clocks) <= {BLACK, WHITE}
+        is_table = isinstance(clocks, Mapping) and set(clocks) == {BLACK, WHITE}
         if not is_table or not all(isinstance(clock, Clock) for clock in clocks.values()):
             raise LimitError(
                 f"clocks {shown(clocks)} found, expected a yomi.Clock, or one for yomi.BLACK and for yomi.WHITE"

@@ -45,6 +45,7 @@ from yomi.nets.data.shards import widths
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import atomic_writer, remove_drafts, source_digest
 from yomi.nets.metadata import FeatureSet
+from yomi.processes import CONTEXT
 
 _log = logging.getLogger("yomi.datasets")
 
@@ -99,7 +100,7 @@ def read_games(
 ) -> tuple[GameTable, Counter[str]]:
     """Read all games of the files, using the parts cached in `folder`.
 
-    Many games are read by one process for each core. These processes import the program's main module.
+    Many games are read by one process for each core.
 
     `rules` apply to records without known rules; None guesses their rules. `progress` receives the numbers of games
     read and refused. `left_out` collects unreadable files and refused games.
@@ -116,7 +117,7 @@ def read_games(
     refused: Counter[str] = Counter()
     tables: list[GameTable] = []
     # Spawned: a process that has threads, numba's for one, cannot be forked safely.
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"), initializer=_begin_reader) as pool:
+    with ProcessPoolExecutor(mp_context=CONTEXT, initializer=_begin_reader) as pool:
         for path in paths:
             try:
                 for table, reasons in _parts(pool, path, folder, rules):
