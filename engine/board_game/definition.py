@@ -150,7 +150,7 @@ def _imported(value: Any) -> bytes:
 
 
 def _place(function: Any) -> bytes:
-    """Return what distinguishes a function from the others of its file: its place, and the numbers that it keeps."""
+    """Return the differences of a function from the others of its file: its place, and the numbers that it keeps."""
     inner = getattr(function, "py_func", function)
     code, cells = getattr(inner, "__code__", None), getattr(inner, "__closure__", None) or ()
     place = getattr(inner, "__qualname__", ""), code and code.co_firstlineno, getattr(inner, "__defaults__", None)
