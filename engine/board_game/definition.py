@@ -70,7 +70,9 @@ class BoardGame:
 
     def __post_init__(self) -> None:
         """Check the description. Raises BoardGameError."""
-        if not self.name or self.name in ("go", "shogi"):
+        if not isinstance(self.title, str) or not self.name:
+            raise BoardGameError(f"title {self.title!r} found, expected text with letters a-z or digits")
+        if self.name in ("go", "shogi"):
             raise BoardGameError(f"title {self.title!r} found, expected the name of another game than Go and shogi")
         for name, low, high in (("size", 2, MAX_SIZE), ("planes", 1, 1000), ("move_planes", 1, 1000)):
             value = getattr(self, name)
@@ -101,7 +103,10 @@ class BoardGame:
     @cached_property
     def source(self) -> bytes:
         """The content of the file of the functions."""
-        return Path(self.file).read_bytes()
+        try:
+            return Path(self.file).read_bytes()
+        except (OSError, TypeError):  # typed in by hand, or built-in functions
+            raise BoardGameError(f"{self.title}: play is in no file: put the functions into a file") from None
 
     @cached_property
     def file(self) -> str:

@@ -260,7 +260,9 @@ class Rules:
                     raise BoardGameError(f"{game.title}: encode wrote {planes.max():g}, expected zeros and ones")
                 counts.append(int(count))
                 move = int(rng.choice(moves[:count]))
-                _ = game.move_text(move), game.board_text(pos)  # records and pages need them later
+                for name, shown in (("move_text", move), ("board_text", pos)):  # records and pages need them later
+                    if not isinstance(text := getattr(game, name)(shown), str):
+                        raise BoardGameError(f"{game.title}: {name} returned {text!r}, expected text")
                 self.play(pos, history, move)
             if not -1.0 <= ended[1] <= 1.0:
                 raise BoardGameError(f"{game.title}: result {ended[1]:g} found, expected a value from -1 to 1")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import yomi
 from tests.contract.test_players import *  # noqa: F403
 from tests.games import naive
 from tests.games.examples import FOLDER, NAMES, example, move_named, othello, othello_state, write_network
@@ -141,6 +142,10 @@ GAME = yomi.BoardGame(title="Counting", size=2, planes=1, state=[("number", np.u
         ("import numpy", "import nmpy", r"game.py, line 2: ModuleNotFoundError: No module named 'nmpy'"),
         ("yomi.BoardGame", "dict", "dict found, expected a yomi.BoardGame"),
         ("play=play, ", "", r"game.py, line 12: TypeError: .* missing 1 required .*argument: 'play'"),
+        ('"Counting"', '"五目並べ"', "title '五目並べ' found, expected text with letters a-z or digits"),
+        ('"Counting"', "3", "title 3 found, expected text with letters a-z or digits"),
+        ("play=play", "play=print", "Counting: play is in no file: put the functions into a file"),
+        ("play=play", "play=play, move_text=abs", "Counting: move_text returned 0, expected text"),
         ("play=play", "play=3", "play 3 found, expected a function"),
         ("size=2", "size=33", "size 33 found, expected a number from 2 to 32"),
         ("planes=1", "planes=0", "planes 0 found, expected a number from 1"),
@@ -173,6 +178,11 @@ def test_faults_of_a_file_are_told_on_one_line(
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("yomi: error: ")
     assert re.search(expected, error), error
+
+
+def test_functions_without_a_file_are_told() -> None:
+    with pytest.raises(yomi.Error, match=r"^Counting: play is in no file: put the functions into a file$"):
+        exec(GOOD, {})
 
 
 def test_an_array_is_named_in_both_of_numbas_messages() -> None:
