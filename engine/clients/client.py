@@ -91,7 +91,7 @@ class EngineProcess:
         begin = time.monotonic()
         try:
             self._process.stdin.write(data)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: another thread has closed the engine
             raise EngineError(self.last_words()) from None
         return begin
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import shlex
 import sys
@@ -163,8 +164,29 @@ def test_reports_of_an_analysis(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+def test_few_visits_are_reported_more_often(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with fake(tmp_path, KNOWS, f"kata-analyze={INFO}", f"log={log}") as engine:
+        for visits in (5, 1000):
+            engine.analyse(yomi.go.Game(5), yomi.Limit(visits=visits))
+    sent = [line for line in log.read_text().splitlines() if line.startswith("kata-analyze")]
+    assert sent == ["kata-analyze B 1", "kata-analyze B 20"]
+
+
+@pytest.mark.process
+def test_an_engine_ends_with_its_object(tmp_path: Path) -> None:
+    engine = fake(tmp_path)
+    process = engine._client.process
+    assert process.is_running
+    del engine
+    gc.collect()
+    assert not process.is_running
+
+
+@pytest.mark.process
 def test_what_an_engine_does_not_report_is_unknown(tmp_path: Path) -> None:
     with fake(tmp_path, "genmove== D4") as engine:
         report = engine.play(yomi.go.Game(5)).report
     assert math.isnan(report.score.winrate)
     assert (report.score.lead, str(report.score)) == (None, "Black unknown")
+    assert math.isnan(report.score.centipawns())

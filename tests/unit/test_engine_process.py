@@ -51,6 +51,12 @@ def test_grandchildren_end_although_the_leader_has_ended(
     assert engine.last_words() == "exited with status 0"
 
 
+def test_an_engine_that_another_thread_has_closed_is_an_error(echo: EngineProcess) -> None:
+    echo.close("quit")
+    with pytest.raises(EngineError, match="exited with status 0"):
+        echo.send("a line")
+
+
 def test_how_an_engine_ended_is_known_after_its_children_were_killed() -> None:
     engine = EngineProcess(["sh", "-c", "echo gone >&2; kill -9 $$"])
     with pytest.raises(EngineError, match=r"^killed by signal 9 \(SIGKILL\); stderr: gone$"):

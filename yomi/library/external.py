@@ -4,6 +4,7 @@ import contextlib
 import math
 import re
 import threading
+import weakref
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -42,6 +43,7 @@ class ExternalEngine(Generic[P]):
         self._client, self.game = client, game
         self._lock = threading.Lock()
         self._end = ""  # why the engine is closed
+        self._finalizer = weakref.finalize(self, client.close)
 
     @property
     def name(self) -> str:
@@ -70,7 +72,10 @@ class ExternalEngine(Generic[P]):
             return Decision(move, reply or None, False, False, "", report)
 
     def analyse(self, position: P, limit: Limit | None = None) -> Report:
-        """Search a position and return the report. Without a limit this takes 5 seconds. Errors: see `play`."""
+        """Search a position and return the report. Without a limit this takes 5 seconds. Errors: see `play`.
+
+        A GTP engine is stopped at its first report with enough visits, so it may make more.
+        """
         with self._turn(position, limit) as raw:
             lines, seconds = self._analyse(position, raw, limit or Limit(seconds=SECONDS))
             if not lines:
@@ -80,7 +85,7 @@ class ExternalEngine(Generic[P]):
     def close(self) -> None:
         """End the process; later calls raise ClosedError."""
         self._end = self._end or "the engine is closed"
-        self._client.close()
+        self._finalizer()
 
     def __enter__(self) -> Self:
         return self
@@ -148,12 +153,13 @@ class _GtpEngine(ExternalEngine[P]):
         color = self._set_up(position, raw)
         if limit.clocks is not None or limit.depth is not None:
             raise OptionError("clocks or depth found, expected seconds, visits or playouts for an analysis by GTP")
-        # KataGo 1.14 knows no rootInfo.
-        command = self._client.first_known(dict.fromkeys(ANALYSES, REPORT_INTERVAL), color)
-        if not command:
-            raise RefusedError(f"knows no command for analyses, expected one of {', '.join(ANALYSES)}")
         limits = limit._limits
         visits = min(limits.visits or NO_COUNT, limits.playouts or NO_COUNT)
+        # KataGo 1.14 knows no rootInfo.
+        interval = "1" if visits < 1000 else REPORT_INTERVAL  # centiseconds: few visits take less time
+        command = self._client.first_known(dict.fromkeys(ANALYSES, interval), color)
+        if not command:
+            raise RefusedError(f"knows no command for analyses, expected one of {', '.join(ANALYSES)}")
         seconds = NO_SECONDS if limits.seconds is None else limits.seconds
         lines: dict[int, Evaluation] = {}
 
