@@ -278,6 +278,8 @@ class Trainer:
             found["hints"] = losses.hints(maps, wanted)
         found |= losses.losses(outputs, example) | self.network.losses(outputs, example)
         loss = self._total(found, self.weights, outputs, example)
+        if not isinstance(loss, Tensor) or loss.numel() != 1:
+            raise NetworkError(f"loss: {type(loss).__name__} found, expected a tensor with one number")
         self.scaler.scale(loss).backward()
         if settings.clip:
             self.scaler.unscale_(self.optimizer)
