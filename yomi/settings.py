@@ -395,5 +395,5 @@ def make_settings(kind: type[T], values: Mapping[str, Any], place: str = "") -> 
     found = load_settings(kind, values, place)
     for row in rows_of(cast(Any, kind)).values():
         if row.default is MISSING and row.name not in found:
-            raise OptionError(f"{place}no {row.key} found, expected it")
+            raise OptionError(f"{place}no {row.key} found, expected {row.key}=...: {row.help}")
     return kind(**found)

@@ -107,7 +107,7 @@ class Game(Position[ShogiGame]):
         """
         if form not in FORMATS:
             raise RecordError(f"record format {form!r} found, expected one of {', '.join(FORMATS)}")
-        return to_bytes([self._record(info)], FORMATS[form]).decode()
+        return to_bytes([self._record(info, FORMATS[form])], FORMATS[form]).decode()
 
     def write(self, path: str | PathLike[str], **info: str) -> None:
         """Write the game to a file: .csa, .kif, .kifu, .usi; the other arguments are those of `to_text`.
@@ -115,9 +115,11 @@ class Game(Position[ShogiGame]):
         Raises:
             Error: another ending of the name, or the file cannot be written.
         """
-        save_records(arguments.path("path", path), [self._record(info)])
+        save_records(file := arguments.path("path", path), [self._record(info, file.suffix)])
 
-    def _record(self, info: Mapping[str, str]) -> GameRecord:
+    def _record(self, info: Mapping[str, str], suffix: str) -> GameRecord:
+        if any(info.values()) and suffix.lower() in (".usi", ".sfen"):
+            raise RecordError(f"{', '.join(info)} found, expected none for USI, which has moves only")
         if ending := info.get("ending"):
             arguments.one_of("ending", ending, ENDINGS)
         return with_info(record_of(self._raw), info, "black", "white", "ending")

@@ -38,7 +38,8 @@ def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
         else:
             raise NetworkError(f"{path}: no such file, expected game records")
     if not found:
-        raise NetworkError(f"{paths[0]}: no records found, expected files that end in {', '.join(suffixes)}")
+        place = paths[0] if paths else "an empty list"
+        raise NetworkError(f"{place}: no records found, expected files that end in {', '.join(suffixes)}")
     return found
 
 

@@ -84,6 +84,7 @@ def test_games_by_file() -> None:
         ({"max_steps": 1001}, "max_steps 1001 found, expected an integer from 1 to 1000"),
         ({"rules": "japanese"}, "expected rules that score the board"),
         ({"sise": 9}, "did you mean size"),
+        ({"net": "/nowhere", "visits": 3}, "unknown option 'net'"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], expected: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import yomi
 from yomi.engine.cli.main import main
 from yomi.nets.files import append_lines, write_atomically
 
@@ -222,6 +223,24 @@ def test_a_run_without_room_leaves_no_part_of_a_file(
     limit_files(40)
     assert error_of(words.replace("OUT", str(out)).split(), capsys).startswith(f"yomi: error: {out}")
     assert [path for path in out.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda out: yomi.selfplay("go", 1, visits=2, evaluator="uniform", size=5, out=out),
+        lambda out: yomi.duel("go", {"visits": 3}, games=2, visits=2, evaluator="uniform", size=5, out=out),
+        lambda out: yomi.dataset(out, out.with_name("a.sgf")),
+    ],
+    ids=["selfplay", "duel", "dataset"],
+)
+def test_the_library_names_the_file_without_room(
+    run: Callable[[Path], object], tmp_path: Path, limit_files: Callable[[int], None]
+) -> None:
+    (tmp_path / "a.sgf").write_text("(;SZ[19]KM[7]RU[Chinese]RE[B+9];B[cc];W[bb];B[dd];W[pp])")
+    limit_files(40)
+    with pytest.raises(yomi.Error, match=f"^{tmp_path}.*: File too large$"):
+        run(tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_records_are_written_and_read(tmp_path: Path) -> None:
     assert [position.ply for position in record.positions()] == [0, 1]
     shogi = yomi.shogi.Game().play("7g7f").play("3c3d")
     for form in ("csa", "kif", "usi"):
-        (found,) = yomi.shogi.parse(shogi.to_text(form, black="Anna"))
+        (found,) = yomi.shogi.parse(shogi.to_text(form, black="" if form == "usi" else "Anna"))
         assert found.game() == shogi
         assert [position.sfen for position in found.positions()][-1] == shogi.sfen
     with pytest.raises(yomi.Error, match="expected one of csa, kif, usi"):
@@ -341,7 +341,10 @@ def test_evaluations_without_a_network(go: yomi.Engine[yomi.go.Game]) -> None:
     opinion = go.evaluate([go.new_game().play("C3")] * 200)
     assert opinion.black.value.mean() > 0.3
     assert opinion.ownership is not None
-    assert len(go.evaluate([])) == 0
+    nothing = go.evaluate([])
+    assert nothing.score is not None
+    assert nothing.ownership is not None
+    assert (len(nothing), nothing.score.shape, nothing.ownership.shape) == (0, (0,), (0, 5, 5))
 
 
 # -- threads, asyncio, errors ------------------------------------------------------------------------------------------
@@ -448,6 +451,15 @@ def test_type_checkers_see_the_names_of_the_library() -> None:
 
 
 # -- to look at --------------------------------------------------------------------------------------------------------
+
+
+def test_the_notes_of_decisions_are_documented() -> None:
+    root = Path(__file__).parents[2]
+    sources = [path.read_text("utf-8") for path in (root / "engine").rglob("player.py")]
+    notes = {note for text in sources for note in re.findall(r'\bDecision\(.*note="([^"]+)"', text)}
+    assert len(notes) == 4
+    documented = (root / "yomi" / "library" / "values.py").read_text("utf-8")
+    assert [note for note in notes if f'"{note}"' not in documented] == []
 
 
 def test_notebooks_see_boards_and_tables(go: yomi.Engine[yomi.go.Game]) -> None:

@@ -27,6 +27,8 @@ def assert_wrong(call: Callable[[], object], expected: str) -> None:
 ANY: Any = None
 FIVE: Any = 5
 
+CONNECT_FOUR = Path(__file__).parents[2] / "docs" / "games" / "connect_four.py"
+
 
 @looped(
     ("arguments", "expected"),
@@ -98,7 +100,11 @@ def test_wrong_arguments_of_a_game_of_go(call: Callable[[Any], object], expected
         (lambda: yomi.shogi.Game().svg(bottom=7), "bottom 7 found, expected yomi.BLACK or yomi.WHITE"),
         (lambda: yomi.shogi.Game().to_text(black=FIVE), "black 5 found, expected text"),
         (lambda: yomi.shogi.Game().to_text(blak="x"), "expected black, white or ending"),
+        (lambda: yomi.shogi.Game().to_text("usi", black="x", ending="TORYO"), "black, ending found, expected none for"),
+        (lambda: yomi.shogi.Game().write("x.SFEN", black="x"), "black found, expected none for USI"),
         (lambda: yomi.shogi.Game().write(ANY), "path None found"),
+        (lambda: yomi.go.Game(9).write("x\0.sgf"), "path 'x\\x00.sgf' found, expected a path"),
+        (lambda: yomi.go.read("a\0b"), "path 'a\\x00b' found, expected a path"),
         (lambda: yomi.go.read(ANY), "path None found"),
         (lambda: yomi.shogi.read(ANY), "path None found"),
         (lambda: yomi.go.parse(ANY), "text None found, expected text or bytes"),
@@ -119,6 +125,7 @@ def test_wrong_arguments_of_records_and_scores(call: Callable[[], object], expec
         ({"visits": "x"}, "visits 'x' found, expected an integer of at least 1"),
         ({"visits": 2.5}, "visits 2.5 found, expected an integer of at least 1"),
         ({"playouts": True}, "playouts True found"),
+        ({"nodes": 10**20}, "found, expected an integer of at least 1 and at most 10**12"),
         ({"depth": [1]}, "depth [1] found"),
         ({"seconds": "x"}, "seconds 'x' found, expected a number of at least 0"),
         ({"seconds": float("nan")}, "seconds nan found"),
@@ -217,7 +224,22 @@ def test_a_match_without_two_players_starts_nothing(
         (lambda: yomi.selfplay(ANY), "game None found, expected go or shogi"),
         (lambda: yomi.learn(FIVE), "game 5 found, expected go or shogi"),
         (lambda: yomi.match(["yomi", "yomi"], out=ANY), "out None found, expected a path"),
+        (lambda: yomi.selfplay("go", out=__file__), "found, expected a folder"),
+        (lambda: yomi.match(["yomi", "yomi"], out=__file__), "found, expected a folder"),
+        (lambda: yomi.duel("go", {"visits": 2}, out=__file__), "found, expected a folder"),
+        (lambda: yomi.duel("go", "c_puct=1"), "options 'c_puct=1' found, expected a mapping"),  # type: ignore[arg-type]
+        (lambda: yomi.duel("shogi", {"visits": 2}, size=9), "unknown option 'size'"),
+        (lambda: yomi.duel(f"{CONNECT_FOUR}:GAME", {"visits": 2}, size=5), "unknown option 'size'"),
+        (lambda: yomi.tune("go", {}), "parameters {} found, expected a mapping such as"),
+        (lambda: yomi.tune("go", ["c_puct"]), "parameters ['c_puct'] found"),  # type: ignore[arg-type]
+        (lambda: yomi.learn("go", loss="x"), "loss 'x' found, expected a function"),  # type: ignore[arg-type]
+        (lambda: yomi.dataset("d", []), "an empty list: no records found, expected files that end in .sgf"),
+        (lambda: yomi.dataset("d", game="go", positions=9, size=5), "no teacher found, expected teacher=...: play and"),
     ],
 )
-def test_wrong_arguments_of_commands(call: Callable[[], object], expected: str) -> None:
+def test_wrong_arguments_of_commands(
+    call: Callable[[], object], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert_wrong(call, expected)
+    assert list(tmp_path.iterdir()) == []

@@ -67,9 +67,17 @@ def text_or_bytes(name: str, value: Any) -> str | bytes:
 
 def path(name: str, value: Any) -> Path:
     """Return a path, or raise OptionError."""
-    if not isinstance(value, str | os.PathLike):
+    if not isinstance(value, str | os.PathLike) or "\0" in str(Path(value)):
         raise wrong(name, value, "a path")
     return Path(value)
+
+
+def folder(name: str, value: Any) -> Path:
+    """Return the path of a folder, which need not exist, or raise OptionError."""
+    found = path(name, value)
+    if os.path.isfile(found):
+        raise wrong(name, str(found), "a folder")
+    return found
 
 
 def items(name: str, value: Any, expected: str) -> list[Any]:
@@ -99,6 +107,8 @@ def divided(given: Mapping[str, Any], options: Iterable[str], *kinds: type) -> l
     Raises:
         OptionError: a name is unknown.
     """
+    if not isinstance(given, Mapping):
+        raise wrong("options", given, 'a mapping such as {"visits": 100}')
     names = [set(options)]
     names += [{name for row in rows_of(kind).values() for name in (row.name, *row.names)} for kind in kinds]
     found: list[dict[str, Any]] = [{} for _ in names]

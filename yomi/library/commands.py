@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -29,6 +29,7 @@ from yomi.engine.matches.tuning import TuneReport, read_range
 from yomi.engine.matches.tuning import tune as play_tuning
 from yomi.engine.options import Options, rows_for
 from yomi.engine.registry import GAMES, find_game
+from yomi.errors import LineError
 from yomi.library import arguments
 from yomi.library.analysis import keep_stderr_quiet, reported, safe_children
 from yomi.library.arguments import Progress, no_progress, plain
@@ -83,7 +84,7 @@ def selfplay(
 
     descriptor = _descriptor(game)
     games = arguments.whole("games", games, 1)
-    folder = None if out is None else arguments.path("out", out)
+    folder = None if out is None else arguments.folder("out", out)
     kind = descriptor.settings_kind(work.COMMAND)
     given, others, own = arguments.divided(options, (row.name for row in rows_for(game)), work.SelfplaySettings, kind)
     defaults = {**work.DEFAULTS, **descriptor.defaults.get(work.COMMAND, {})}
@@ -91,12 +92,13 @@ def selfplay(
         defaults["visits"] = work.VISITS
     settings = make_settings(work.SelfplaySettings, {**others, "games": games, "out": plain(folder)})
     engine = Options.for_game(game).with_values({**defaults, **given})
-    with reported(progress):
+    with _working(progress):
         series = work.open_series(descriptor, settings, make_settings(kind, own), engine, progress)
     found: list[SelfplayGame] = []
     with contextlib.closing(series):
         for number in range(games):
-            played = series.play(number)
+            with _working(progress):
+                played = series.play(number)
             result = Result(played.ended.winner, played.ended.detail or played.ended.ending)
             position = cast(Position[Any], import_module(f"yomi.{game}").Game._of(played.game))
             found.append(SelfplayGame(position, result, played.files))
@@ -134,6 +136,8 @@ def learn(
     from yomi.engine.learning.settings import LearnSettings, learn_settings
 
     descriptor = _descriptor(game, by_file=True)
+    if loss is not None and not callable(loss):
+        raise arguments.wrong("loss", loss, "a function")
     game, kind = descriptor.name, descriptor.settings_kind(work.COMMAND)
     known = (row.name for row in rows_for(game) if row.name in work.BOARD)
     if isinstance(until := settings.get("until"), tuple | list):
@@ -141,7 +145,7 @@ def learn(
     given, run, own, learned = arguments.divided(settings, known, work.RunSettings, kind, LearnSettings)
     options = Options.for_game(game).with_values({**descriptor.defaults.get(work.COMMAND, {}), **given})
     made, found = make_settings(work.RunSettings, run), make_settings(kind, own)
-    with reported(progress), safe_children():
+    with _working(progress), safe_children():
         work.learn(
             descriptor,
             made,
@@ -180,7 +184,7 @@ def dataset(
     from yomi.engine.datasets.shards import ShardWork
     from yomi.nets.metadata import FEATURE_SETS
 
-    folder = arguments.path("out", out)
+    folder = arguments.folder("out", out)
     if (records is None) == (game is None):
         raise OptionError("records and game: expected one of them")
     if game is not None:
@@ -189,7 +193,7 @@ def dataset(
         features = arguments.one_of("features", settings.get("features", MakeSettings().features), FEATURE_SETS)
         descriptor, command = _descriptor(FEATURE_SETS[features].game), "dataset make"
     made = make_settings(descriptor.settings_kind(command), {name: plain(value) for name, value in settings.items()})
-    with reported(progress):
+    with _working(progress):
         if records is None:
             descriptor.play_dataset(folder, made, ShardWork(command), progress)
         else:
@@ -227,7 +231,7 @@ def match(
     found = arguments.items("players", players, expected)
     if len(found) < 2 or not all(isinstance(player, str | Mapping) for player in found):
         raise arguments.wrong("players", found, expected)
-    arguments.path("out", out)
+    arguments.folder("out", out)
     given = {**settings, "game": game, "out": out}
     made = make_settings(MatchSettings, {name: plain(value) for name, value in given.items() if value is not None})
     tables = [spec_table(player) if isinstance(player, str) else player for player in found]
@@ -236,7 +240,7 @@ def match(
         for line in lines:
             progress(line)
 
-    with reported(progress):
+    with _working(progress):
         return play_match(made, tables, GAMES, progress, show)
 
 
@@ -269,7 +273,7 @@ def duel(
     sides = [arguments.divided(side or {}, player_options(descriptor.name))[0] for side in (first, second)]
     players, made = _side_by_side(descriptor, DuelSettings, {**settings, "out": out}, *sides)
     names = (_name(sides[0]), _name(sides[1]))
-    with reported(progress), safe_children():
+    with _working(progress), safe_children():
         return play_duel(descriptor, players, made, names, progress)
 
 
@@ -298,11 +302,13 @@ def tune(
     """
     descriptor = _descriptor(game, by_file=True)
     ranges: dict[str, list[float]] = {}
+    if not isinstance(parameters, Mapping) or not parameters:
+        raise arguments.wrong("parameters", parameters, 'a mapping such as {"c_puct": (0.5, 2.0)}')
     for name, values in parameters.items():
         text = ":".join(map(str, arguments.items(name, values, "low and high value")))
         ranges.update([read_range(descriptor, name, text)])
     players, made = _side_by_side(descriptor, TuneSettings, {**settings, "out": out})
-    with reported(progress), safe_children():
+    with _working(progress), safe_children():
         return play_tuning(descriptor, players, ranges, made, progress)
 
 
@@ -355,10 +361,21 @@ def _side_by_side(
     game: Game[Any, Any], kind: type[S], given: Mapping[str, Any], *changes: Mapping[str, Any]
 ) -> tuple[tuple[Options, Options], S]:
     """Return the options of both players and the settings of their games. `changes`: options of one player only."""
-    given = {"processes": 1, **given, "out": arguments.path("out", given["out"])}
-    named, made = arguments.divided(given, [*player_options(game.name), *BOARD], kind)
+    given = {"processes": 1, **given, "out": arguments.folder("out", given["out"])}
+    board = [row.name for row in rows_for(game.name) if row.name in BOARD]
+    named, made = arguments.divided(given, [*player_options(game.name), *board], kind)
     options = Options.for_game(game.name).with_values({**duel_defaults(game), **named})
     return duel_players(game, options, named, *changes), make_settings(kind, made)
+
+
+@contextlib.contextmanager
+def _working(progress: Progress) -> Iterator[None]:
+    """Send messages to `progress`. Files that cannot be read or written become errors of yomi."""
+    try:
+        with reported(progress):
+            yield
+    except OSError as error:
+        raise LineError(f"{error.filename or 'output'}: {error.strerror or error}") from error
 
 
 def _name(options: Mapping[str, Value]) -> str:

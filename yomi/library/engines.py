@@ -262,7 +262,7 @@ class Engine(Generic[P]):
             search = player.policy_search
             if self._evaluator is None or self._evaluator.search is not search:
                 self._evaluator = Evaluator(search)
-            found = self._evaluator.evaluate(raw, sizes[0] if sizes else None)
+            found = self._evaluator.evaluate(raw)
             form = dict(search.spec.position_flags).get("form", 0)
         if form:  # a network with other labels than dlshogi's
             from yomi.shogi import relabelled

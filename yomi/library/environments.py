@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.game import Game
-from yomi.engine.options import Options, find
+from yomi.engine.options import Options
 from yomi.engine.registry import GO, find_game
 from yomi.errors import IllegalMove
 from yomi.library import arguments
 from yomi.library.analysis import keep_stderr_quiet, reported
-from yomi.library.arguments import Progress, no_progress, plain
+from yomi.library.arguments import Progress, no_progress
 from yomi.native.bits import U
 from yomi.native.game import IMPLEMENTATIONS, ONGOING, OVER_UNSCORED
 from yomi.native.game_calls import encode_positions
@@ -214,9 +214,8 @@ def env(
     descriptor = find_game(arguments.text("game", game))
     if descriptor.name == "shogi":
         raise OptionError("game 'shogi' found, expected go, or FILE.py:NAME")
-    made = Options.for_game(descriptor.name)
-    for name, value in options.items():
-        made.set(find(name, descriptor.name).name, plain(value))
+    (given,) = arguments.divided(options, ("size", "komi", "rules") if descriptor is GO else ())
+    made = Options.for_game(descriptor.name).with_values(given)
     count, most = arguments.whole("count", count, 1), 0
     if max_steps is not None:
         most = arguments.whole("max_steps", max_steps, 1, 1000 if descriptor is GO else NO_LIMIT)

@@ -88,12 +88,8 @@ class Evaluator:
         self.search = search
         self._lanes = [_Lane(search) for _ in range(search.settings.workers)]
 
-    def evaluate(self, games: Sequence[SearchableGame], size: int | None) -> Evaluation:
-        """Return the network's evaluations of positions.
-
-        Args:
-            games: the positions, all on boards of one size.
-            size: length of the board's side in a game with ownership, otherwise None.
+    def evaluate(self, games: Sequence[SearchableGame]) -> Evaluation:
+        """Return the network's evaluations of positions, all on boards of one size.
 
         Raises:
             EvaluatorError: the network failed.
@@ -113,8 +109,8 @@ class Evaluator:
             side,
             policy,
             values[:, 0].copy(),
-            values[:, 1].copy() if size else None,
-            ownership.reshape(-1, size, size) if size else None,
+            values[:, 1].copy() if spec.area else None,
+            ownership.reshape(-1, *spec.planes_shape[1:]) if spec.area else None,
         )
 
     def _in_shares(self, evaluate: Callable[[_Lane, slice], None], count: int) -> None:

@@ -109,9 +109,9 @@ class Limit:
 
 
 def _check(name: str, value: object, least: int, *, is_whole: bool = False) -> None:
-    if not is_number(value, least, is_whole=is_whole):
-        kind = "an integer" if is_whole else "a number"
-        raise LimitError(f"{name} {shown(value)} found, expected {kind} of at least {least}")
+    if not is_number(value, least, 10**12 if is_whole else math.inf, is_whole=is_whole):  # as in the options
+        kind, end = ("an integer", " and at most 10**12") if is_whole else ("a number", "")
+        raise LimitError(f"{name} {shown(value)} found, expected {kind} of at least {least}{end}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +143,9 @@ class Score:
     def white(self) -> Score:
         return self.pov(WHITE)
 
-    def centipawns(self, scale: float = CENTIPAWNS) -> int:
-        """Return the winrate in centipawns, as USI prints it: scale * ln(winrate / (1 - winrate))."""
-        return usi_centipawns(self.winrate, scale)
+    def centipawns(self, scale: float = CENTIPAWNS) -> float:
+        """Return the winrate in centipawns, as USI prints it: scale * ln(winrate / (1 - winrate)). NaN stays NaN."""
+        return self.winrate if math.isnan(self.winrate) else usi_centipawns(self.winrate, scale)
 
     def __str__(self) -> str:
         """Return the score on one line, such as "Black 54.3%, +2.1"."""
@@ -291,7 +291,7 @@ class Decision:
     win: bool
     """Shogi: the engine declares a win by entering king."""
     note: str
-    """Source of a move that was not searched: "book", "mate" or "try"."""
+    """Source of a move that was not searched: "book move", "mate", "try" or "declaration of the win"; otherwise ""."""
     report: Report = field(repr=False)
 
 
