@@ -17,7 +17,7 @@ class _Process(SpawnProcess):
         # A started process gets the main module's name or file. While neither is there, it gets none.
         with _starting:
             main: dict[str, Any] = vars(sys.modules["__main__"])
-            kept = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+            kept: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
             main.update(__file__=None, __spec__=None)
             try:
                 return SpawnProcess._Popen(process_obj)
