@@ -79,18 +79,20 @@ _running = threading.local()
 
 def _fitting(value: Any, dtype: np.dtype[Any]) -> Any:
     """Convert a value to the form in which it is stored: integers truncated to the type's bits, records as numpy's."""
-    if isinstance(value, Record):
-        return value.void
-    if dtype.kind not in "iu" or not np.isscalar(value):
-        return value
+    if dtype.kind not in "iu" or (type(value) is not int and not np.isscalar(value)):
+        return value.void if isinstance(value, Record) else value
     bits = 8 * dtype.itemsize
     number = int(cast(Any, value)) & ((1 << bits) - 1)
     return number - (1 << bits) if dtype.kind == "i" and number >> (bits - 1) else number
 
 
+# What kernels read as it is; asked first, since most values are of these types.
+_PLAIN = {Array, Record, int, float, bool, np.uint64, np.float32, np.float64}
+
+
 def plain(value: Any) -> Any:
     """Convert a value to the form in which a kernel reads it."""
-    if isinstance(value, Array | Record):
+    if type(value) in _PLAIN:
         return value
     if isinstance(value, np.ndarray):
         return value.view(Array)
@@ -99,6 +101,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.integer):
         return value if isinstance(value, np.uint64) else int(value)
     if isinstance(value, tuple):
+        if _PLAIN.issuperset(map(type, value)):
+            return value
         parts = [plain(part) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if value is np:

@@ -25,6 +25,7 @@ import numpy as np
 
 from yomi.native import bits, debug_kernels
 
+NUMBER = (int, float, np.generic)
 HOOKED = ("atomic_add", "atomic_exchange", "atomic_max", "atomic_compare_exchange", "atomic_load", "atomic_store")
 MAX_STEPS = 20_000
 """Operations of one run: more means that the threads wait for each other without end."""
@@ -275,7 +276,7 @@ def _free_lock(locks: Any, index: Any) -> None:
 def _noting(read: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def note(owner: Any, name: Any) -> Any:
         value = read(owner, name)
-        if _run is not None and isinstance(value, int | float | np.generic):
+        if _run is not None and isinstance(value, NUMBER):
             _run.note(value)
         return value
 
