@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_until
+from yomi.engine.cli.main import main
 from yomi.engine.go.sgf_reader import each_sgf_game
 from yomi.engine.learning.store import digest_of
 from yomi.nets.data.shards import check_shard, open_dataset
@@ -49,7 +50,9 @@ def games_in(folder: Path) -> int:
     return games
 
 
-def test_a_run_that_is_killed_goes_on_by_the_same_command(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_or_damaged_goes_on_by_the_same_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder, net = tmp_path / "run", tmp_path / "net.toml"
     net.write_text(NETWORK)
     words = ["go", *SETTINGS.split(), "--network", str(net), "--out", str(folder)]
@@ -64,9 +67,8 @@ def test_a_run_that_is_killed_goes_on_by_the_same_command(tmp_path: Path) -> Non
     before = games_in(folder)
     assert before > 0
 
-    other = subprocess.run(command(*words, "--visits", "16"), capture_output=True, text=True, check=False)
-    assert other.returncode == 2
-    assert "a run with visits 8 (now 16) found: use the same settings, or a new folder" in other.stderr
+    assert main(["learn", *words, "--visits", "16"]) == 2
+    assert "a run with visits 8 (now 16) found: use the same settings, or a new folder" in capsys.readouterr().err
 
     again = subprocess.run(command(*words, "--networks", "2"), capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
@@ -75,12 +77,25 @@ def test_a_run_that_is_killed_goes_on_by_the_same_command(tmp_path: Path) -> Non
     assert games_in(folder) > before
     state = json.loads((folder / "state.json").read_text())
     assert (state["generation"], state["planned_rows"]) == (2, 0)
-    told = subprocess.run(command("status", str(folder)), capture_output=True, text=True, check=True).stdout
-    assert "generation  2 after" in told
+    assert main(["learn", "status", str(folder)]) == 0
+    assert "generation  2 after" in capsys.readouterr().out
     assert (folder / "status.html").read_text().startswith("<!doctype html>")
 
+    (path,) = (folder / "networks").glob(f"{state['network']}.*")  # and files of the ended run are damaged
+    path.write_bytes(path.read_bytes()[:1000])
+    with (folder / "train/train.csv").open("ab") as table, (folder / "journal.jsonl").open("ab") as journal:
+        table.write(bytes(3000))
+        journal.write(bytes(30) + b"\n")
+    last = subprocess.run(command(*words, "--networks", "3"), capture_output=True, text=True, check=False)
+    assert last.returncode == 0, last.stderr
+    assert f"no network {state['network']} found, which state.json names: network" in last.stderr
+    assert "network 3 (" in last.stderr
+    assert "Traceback" not in last.stderr
 
-def test_a_run_that_is_killed_when_its_network_grows_goes_on_by_the_same_command(tmp_path: Path) -> None:
+
+def test_a_run_that_is_killed_when_its_network_grows_goes_on_by_the_same_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder, net = tmp_path / "run", tmp_path / "net.toml"
     net.write_text(NETWORK)
     # The first network may have more than a hundred rows, when games are quick and its start is slow.
@@ -109,10 +124,10 @@ def test_a_run_that_is_killed_when_its_network_grows_goes_on_by_the_same_command
     blocks = [len(read_network(folder / f"networks/{name}.bin.gz").trunk.blocks) for name in names]
     assert blocks == [*[1] * grown, 2, 2]
 
-    words = command("go", *SETTINGS.split(), "--grow", "100:1", "--network", str(net), "--out", str(tmp_path / "other"))
-    refused = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert refused.returncode == 2
-    assert "grow: blocks = 1 found, expected more than the 1 of [network]" in refused.stderr.splitlines()[-1]
+    words = ["learn", "go", *SETTINGS.split(), "--grow", "100:1", "--network", str(net)]
+    assert main([*words, "--out", str(tmp_path / "other")]) == 2
+    refused = capsys.readouterr().err.splitlines()[-1]
+    assert "grow: blocks = 1 found, expected more than the 1 of [network]" in refused
     assert not (tmp_path / "other").exists()
 
 
@@ -121,13 +136,13 @@ def test_a_network_of_ones_own_plays_on_a_processor(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OWN)
     (tmp_path / "net.toml").write_text('[network]\nkind = "mine.py:Tower"\nwidth = 16\n')
     files = ["--network", str(tmp_path / "net.toml"), "--out", str(tmp_path / "run")]
-    words = [*SETTINGS.split(), "--device", "cpu", "--networks", "2", *files]
+    words = [*SETTINGS.split(), "--device", "cpu", "--networks", "1", *files]
     ended = subprocess.run(command("go", *words), capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert "network 2 (" in ended.stderr
+    assert "network 1 (" in ended.stderr
     assert "is lost" not in ended.stderr
     assert "/mine.py:Tower: onnxruntime computes it, in fp32. yomi's kernels cannot: it is an ONNX file" in ended.stderr
-    assert len(list((tmp_path / "run/networks").glob("*.onnx"))) == 3
+    assert len(list((tmp_path / "run/networks").glob("*.onnx"))) == 2
 
 
 @pytest.mark.parametrize(
@@ -147,34 +162,25 @@ def test_a_network_of_ones_own_is_checked_before_the_games(line: str, message: s
     assert "Traceback" not in ended.stderr
 
 
-def test_a_search_of_ones_own_plays_as_documented(tmp_path: Path) -> None:
+def test_a_search_losses_and_targets_of_ones_own_are_used_as_documented(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs/how-to/learning.md").read_text(encoding="utf-8")
-    (script,) = re.findall(r"```python\n(# cautious\.py: .*?)```", text, re.DOTALL)
+    (search,) = re.findall(r"```python\n(# cautious\.py: .*?)```", text, re.DOTALL)
+    (heads,) = re.findall(r"```python\n(# heads\.py: .*?)```", text, re.DOTALL)
     noted = f"    open({str(tmp_path / 'called')!r}, 'w').close()\n    return (yield"
-    (tmp_path / "cautious.py").write_text(script.replace("    return (yield", noted))
-    files = ["--search", "cautious.py:cautious", "--out", "run", "--set", "network.channels=24"]
-    words = command("go", *SETTINGS.split(), "--networks", "1", *files)
+    (tmp_path / "cautious.py").write_text(search.replace("    return (yield", noted))
+    (tmp_path / "heads.py").write_text(heads)
+    own = ["--search", "cautious.py:cautious", "--targets", "heads.py:reply", "--set", "loss.reply=0.3"]
+    own += ["--set", "network.kind=heads.py:Heads", "--set", "network.blocks=1", "--set", "network.channels=24"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    ended = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+    run = functools.partial(subprocess.run, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+    ended = run(command("go", *SETTINGS.split(), "--networks", "1", *own, "--out", "run"))
     assert ended.returncode == 0, ended.stderr
     assert "network 1 (" in ended.stderr
     assert (tmp_path / "called").exists()
     settings = json.loads((tmp_path / "run/settings.json").read_text())
     assert settings["search"] == f"{tmp_path / 'cautious.py'}:cautious"
     assert settings["network"]["channels"] == 24
-    assert settings["network"]["kind"] == "go"
-
-
-def test_losses_and_targets_of_ones_own_are_learned_as_documented(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[2] / "docs/how-to/learning.md").read_text(encoding="utf-8")
-    (script,) = re.findall(r"```python\n(# heads\.py: .*?)```", text, re.DOTALL)
-    (tmp_path / "heads.py").write_text(script)
-    network = ["--set", "network.kind=heads.py:Heads", "--set", "network.blocks=1", "--set", "network.channels=16"]
-    words = [*SETTINGS.split(), "--networks", "1", "--targets", "heads.py:reply", "--set", "loss.reply=0.3", *network]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    run = functools.partial(subprocess.run, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
-    ended = run(command("go", *words, "--out", "run"))
-    assert ended.returncode == 0, ended.stderr
+    assert settings["network"]["kind"] == f"{tmp_path / 'heads.py'}:Heads"
     events = [json.loads(line) for line in (tmp_path / "run/journal.jsonl").read_text().splitlines()]
     (found,) = [event["losses"] for event in events if event["event"] == "training"]
     assert {"policy", "reply", "soft_policy", "total"} <= set(found)
@@ -192,21 +198,3 @@ def test_losses_and_targets_of_ones_own_are_learned_as_documented(tmp_path: Path
     assert trained.returncode == 0, trained.stderr
     assert (tmp_path / "later/later.bin.gz").exists()
     assert "reply" in (tmp_path / "later/train.csv").read_text().splitlines()[0]
-
-
-def test_a_run_whose_network_is_damaged_goes_on_by_the_same_command(tmp_path: Path) -> None:
-    folder, net = tmp_path / "run", tmp_path / "net.toml"
-    net.write_text(NETWORK)
-    words = command("go", *SETTINGS.split(), "--network", str(net), "--out", str(folder))
-    subprocess.run([*words, "--networks", "2"], capture_output=True, check=True)
-    state = json.loads((folder / "state.json").read_text())
-    (path,) = (folder / "networks").glob(f"{state['network']}.*")
-    path.write_bytes(path.read_bytes()[:1000])
-    with (folder / "train/train.csv").open("ab") as table, (folder / "journal.jsonl").open("ab") as journal:
-        table.write(bytes(3000))
-        journal.write(bytes(30) + b"\n")
-    again = subprocess.run([*words, "--networks", "3"], capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr
-    assert f"no network {state['network']} found, which state.json names: network" in again.stderr
-    assert "network 3 (" in again.stderr
-    assert "Traceback" not in again.stderr
