@@ -6,7 +6,6 @@ kept. Names may be ahead of contents, as in ext4: such a file has its old conten
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -111,7 +110,7 @@ class Recorder:
 
 def states(events: list[Write | Flush]) -> Iterator[Tree]:
     """Yield every state that a power cut after any of the events may leave, each once."""
-    seen = set[str]()
+    seen = set[frozenset[tuple[str, bytes | None]]]()
     for end in range(len(events) + 1):
         flushed = {event.owner: at for at, event in enumerate(events[:end]) if isinstance(event, Flush)}
         numbered = [(at, event) for at, event in enumerate(events[:end]) if isinstance(event, Write)]
@@ -129,9 +128,9 @@ def states(events: list[Write | Flush]) -> Iterator[Tree]:
                 _tree(names_first, _zeros(names_first, lost)),
                 _tree(in_order, _torn([writes[place] for place in loose[count:]])),
             ):
-                digest = hashlib.sha256(repr(sorted(tree.items())).encode()).hexdigest()
-                if digest not in seen:
-                    seen.add(digest)
+                content = frozenset(tree.items())
+                if content not in seen:
+                    seen.add(content)
                     yield tree
 
 

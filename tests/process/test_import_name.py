@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -56,7 +55,8 @@ def run(script: Path, home: Path, names: list[str]) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("groups", list(itertools.permutations([("yomi",), OF_YOMI, NAMES])))
+# yomi's modules import yomi first: the other orders of three groups repeat these.
+@pytest.mark.parametrize("groups", [(("yomi",), NAMES, OF_YOMI), (OF_YOMI, NAMES), (NAMES, OF_YOMI)])
 def test_packages_of_a_user_are_beside_yomi_in_any_order(groups: tuple[tuple[str, ...], ...], script: Path) -> None:
     *files, version = run(script, ROOT, [name for group in groups for name in group])
     assert files == [str(ROOT / "yomi" / name / "__init__.py") for name in NAMES]

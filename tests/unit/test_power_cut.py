@@ -98,6 +98,7 @@ def test_every_state_that_a_power_cut_leaves_is_continued(
         recorder.scan()
         recorder.close()
     monkeypatch.setattr("os.fsync", lambda descriptor: None)  # the replays may be lost
+    monkeypatch.setattr("yomi.engine.learning.loop.start_facts", dict)  # starts git
     every, folder = list(states(recorder.events)), tmp_path / "cut"
     assert len(every) > 900
     for tree in every if os.environ.get("YOMI_EVERY_STATE") else every[::11]:
