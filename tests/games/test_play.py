@@ -105,7 +105,13 @@ def test_a_match_from_paired_openings(make: Any) -> None:
     assert rows[0].score.points >= 6
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("connect_four.py:GAME", "hex.py:ELEVEN", "othello.py:EIGHT"),  # other sizes: tests/games/test_rules.py
+        pytest.param("minishogi.py:GAME", marks=pytest.mark.slow),  # compiles for ten seconds
+    ],
+)
 def test_the_command_plays_it(name: str, tmp_path: Path) -> None:
     flags = "--evaluator rollouts --visits 5 --workers 1 --memory 16M --games 2 --seed 1"
     assert main.main(["selfplay", str(FOLDER / name), *flags.split(), "--out", str(tmp_path)]) == 0

@@ -101,6 +101,7 @@ def test_usi() -> None:
         assert engine.ask("stop", "bestmove").split()[1] != "resign"
 
 
+@pytest.mark.slow
 def test_analysis() -> None:
     query = {"id": "a", "moves": [], "rules": "chinese", "komi": 7, "boardXSize": 9, "boardYSize": 9, "maxVisits": 8}
     with talk("analysis") as engine:
@@ -113,12 +114,14 @@ def run(*words: str, folder: Path) -> str:
     return found.stdout.decode()
 
 
+@pytest.mark.slow
 def test_a_match(tmp_path: Path) -> None:
     engine = f'"{sys.executable}" -m yomi gtp --net fast --visits 4'  # on Windows with backslashes
     run("match", engine, "yomi:net=fast,visits=2", "--size", "7", "--games", "2", "--max-moves", "20", folder=tmp_path)
     assert len(list(tmp_path.glob("match/**/*.sgf"))) == 2
 
 
+@pytest.mark.slow
 def test_a_review_in_a_folder_with_foreign_letters(tmp_path: Path) -> None:
     folder = tmp_path / "dir ü" / "棋譜"
     folder.mkdir(parents=True)

@@ -35,6 +35,7 @@ assert sys.getswitchinterval() == switch
     assert found.returncode == 0, found.stderr
 
 
+@pytest.mark.slow
 def test_an_engine_prints_nothing_and_needs_no_close() -> None:
     code = """
 import yomi

@@ -195,6 +195,7 @@ def read(table, key):  # type: ignore[no-untyped-def]
     return lookup(table, key)
 
 
+@pytest.mark.slow
 def test_a_search_of_the_same_position_changes_no_order(network: NnueNetwork) -> None:
     """A singular search once left its limits behind: no quiet move came after it."""
     thread = make_thread(network, np.zeros(1, np.int64))
@@ -541,6 +542,7 @@ def test_threads_share_statistics(network: NnueNetwork) -> None:
     assert not np.shares_memory(first.captures, second.captures)
 
 
+@pytest.mark.slow
 def test_values_after_a_search_are_those_computed_afresh(network: NnueNetwork) -> None:
     search = search_of(network)
     searched(search, next(walk(12, 1)).sfen(), 3000)

@@ -207,6 +207,7 @@ def test_a_profile_is_summed_up_by_operator(tmp_path: Path, monkeypatch: pytest.
             gpu.summarize(broken)
 
 
+@pytest.mark.slow
 def test_a_profile_is_made_in_a_process_that_waits_for_each_operator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +266,7 @@ def plan_of(kind: type[gpu.Plan], end: float = math.inf, folder: Path = Path()) 
     return kind(Options(device="cuda"), 1.0, 1.0, folder, end)
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_costs_one_part(tmp_path: Path) -> None:
     rows = [row for rows in gpu.run_parts(plan_of(Parts, time.monotonic() + 300.0, tmp_path)) for row in rows]
     assert [(row["part"], row["result"], row["batch"]) for row in rows] == [

@@ -299,6 +299,7 @@ def test_the_position_stays_the_same_object() -> None:
     assert game.history is history
 
 
+@pytest.mark.slow
 def test_a_long_game_ends_when_the_history_is_full() -> None:
     game = GoGame(square(2), PRESETS["chinese"])
     while len(game.moves) < 4094:

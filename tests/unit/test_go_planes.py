@@ -54,7 +54,7 @@ def test_areas(suicide: bool, tax: int, scratch: Any) -> None:
 
 def test_ladders(scratch: Any) -> None:
     compared = skipped = found = 0
-    for seed in range(16):
+    for seed in range(8):
         size = (5, 7, 9, 9)[seed % 4]
         for ply, (pos, _, game) in enumerate(random_game(size, seed % 3, False, seed, size * size, 0.0)):
             if ply < size or (ply + seed) % 5:
@@ -73,7 +73,7 @@ def test_ladders(scratch: Any) -> None:
                 compared += 1
                 found += len(working)
     assert compared > 5 * skipped
-    assert found > 100
+    assert found > 50
 
 
 def seen_under(values: Any, size: int, symmetry: int) -> Any:

@@ -45,8 +45,10 @@ def random_game(board: Board, seed: int, moves: int) -> tuple[GoGame, Rectangle]
 
 @looped("width", range(MIN_SIZE, MAX_SIZE + 1))
 def test_rules_against_the_twin(width: int) -> None:
-    """All heights; small boards fill up and capture, of large ones the beginning is compared."""
+    """All small boards fill up and capture; of every second large one the beginning is compared."""
     for height in range(MIN_SIZE, MAX_SIZE + 1):
+        if width * height > 100 and (width + height) % 2:
+            continue
         board = Board(width, height)
         game, _ = random_game(board, width * 20 + height, 60 if board.area <= 30 else 12)
         assert area_points(game.position) == area_balance(game.position)

@@ -177,6 +177,7 @@ def test_ownership_is_black_s() -> None:
         assert engine.dead_stones(game) == []
 
 
+@pytest.mark.slow
 def test_dead_stones_may_be_the_first_question_to_an_engine() -> None:
     game = yomi.go.Game(5, rules="chinese", komi=0.5)
     for row in range(1, 6):
@@ -490,6 +491,7 @@ def test_selfplay_returns_games_and_writes_records(tmp_path: Path, capfd: pytest
         yomi.selfplay("go", sise=5)
 
 
+@pytest.mark.slow
 def test_a_match_and_its_ratings(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     lines: list[str] = []
     players = ["yomi:evaluator=uniform,visits=2 ;; name=a", {"engine": "yomi:evaluator=uniform,visits=3", "name": "b"}]

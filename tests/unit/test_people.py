@@ -167,6 +167,7 @@ def test_the_benchmark_leaves_programs_out(tmp_path: Path, capsys: pytest.Captur
 # -- handicap games ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_advantage_in_playouts_reaches_the_network() -> None:
     """KataGo's network knows the input: a side with more playouts wins more often."""
     options = Options(size=9, visits=1, memory=2**24, workers=1, seed=1, symmetry="none")

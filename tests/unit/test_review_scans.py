@@ -315,6 +315,7 @@ def test_a_slow_network_is_measured_with_few_visits(monkeypatch: pytest.MonkeyPa
     assert searched == [8, 2]
 
 
+@pytest.mark.slow
 def test_searches_that_end_at_once_tell_no_speed(tmp_path: Path) -> None:
     assert speed_of(lambda options: 9, Options(visits=5000), first=5000) == 0.0
     options = Options.for_game("shogi").with_values({"seconds": 5.0, "workers": 1})
