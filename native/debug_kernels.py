@@ -74,6 +74,7 @@ for _kind in _INTEGERS:
 _NUMPY.uint64 = _unsigned
 for _name in ("empty", "zeros", "ones", "full", "arange", "argsort"):
     setattr(_NUMPY, _name, functools.partial(lambda make, *arguments: plain(make(*arguments)), getattr(np, _name)))
+_PLAIN = {Array, Record, int, float, bool, np.uint64, np.float32, np.float64}  # read as they are; most values
 _running = threading.local()
 
 
@@ -86,10 +87,6 @@ def _fitting(value: Any, dtype: np.dtype[Any]) -> Any:
     return number - (1 << bits) if dtype.kind == "i" and number >> (bits - 1) else number
 
 
-# What kernels read as it is; asked first, since most values are of these types.
-_PLAIN = {Array, Record, int, float, bool, np.uint64, np.float32, np.float64}
-
-
 def plain(value: Any) -> Any:
     """Convert a value to the form in which a kernel reads it."""
     if type(value) in _PLAIN:
@@ -100,9 +97,7 @@ def plain(value: Any) -> Any:
         return Record(value)
     if isinstance(value, np.integer):
         return value if isinstance(value, np.uint64) else int(value)
-    if isinstance(value, tuple):
-        if _PLAIN.issuperset(map(type, value)):
-            return value
+    if isinstance(value, tuple) and not _PLAIN.issuperset(map(type, value)):
         parts = [plain(part) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if value is np:
