@@ -249,3 +249,12 @@ def test_a_shared_root_whose_line_forbids_a_move_is_searched_anew() -> None:
     report = search.run(Limits(playouts=100))
     assert d4 not in [move for move, _ in edges_of(search.tree, int(search.tree.counters[0].root))]
     assert report.visits == 100
+
+
+@pytest.mark.parametrize(("moves", "depends"), [("E5 C4 pass", True), ("E5 C4 G6 E3", False)])
+def test_a_key_depends_on_the_line_if_its_boards_may_repeat_soon(moves: str, depends: bool) -> None:
+    game = new_game(9, moves)
+    scratch = np.zeros(1, go_spec(9).scratch_dtype)[0]
+    move = game.moves[-1][1]
+    keys = {int(go_kernels.graph_key(game.position, game.history, move, np.uint64(above), scratch)) for above in (3, 5)}
+    assert len(keys) == 1 + depends
