@@ -106,8 +106,7 @@ def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
 
     On a processor each core evaluates its own batches; more threads than cores would compete. A GPU gets three times
     as many search threads as evaluation workers (at most one per core, at least 2), with two batches each, so that one
-    batch always waits for the device. With twice as many, a GPU of 256 rows a millisecond waited a sixth of its time
-    (docs/how-to/gpu.md).
+    batch always waits for the device. Measurements: docs/how-to/gpu.md.
     """
     cores = usable_cores()
     if isinstance(queue, EvaluationWorkers):
