@@ -25,6 +25,7 @@ measures that, and `Ratings.widened` corrects the errors.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import NormalDist
 
 import numpy as np
@@ -112,21 +113,18 @@ def fit(
     free = np.ones(size + 2, bool)
     free[size] = advantage
     free[size + 1] = has_draws
-    information = np.eye(size + 2)
-    prior = _prior(size, prior_sd)
-    current = _log_posterior(theta, prior, black, white, games, has_draws)
+    posterior = partial(
+        _posterior, prior=_prior(size, prior_sd), black=black, white=white, games=games, has_draws=has_draws
+    )
+    current, gradient, information = posterior(theta)
     for _ in range(MAX_STEPS):
-        gradient, information = _derivatives(theta, prior, black, white, games, has_draws)
         step = np.zeros_like(theta)
         step[free] = np.linalg.solve(information[np.ix_(free, free)], gradient[free])
         scale = min(1.0, 2.0 / float(np.abs(step).max() + TINY))
-        while True:
-            found = _log_posterior(theta + scale * step, prior, black, white, games, has_draws)
-            if found >= current - 1e-9:
-                break
+        while not (found := posterior(theta + scale * step))[0] >= current - 1e-9:
             scale /= 2.0
         theta += scale * step
-        current = found
+        current, gradient, information = found
         if float(np.abs(scale * step).max()) < 1e-9:
             break
     covariance = np.zeros_like(information)
@@ -161,30 +159,15 @@ def _prior(size: int, sd: float) -> Floats:
     return precision
 
 
-def _log_posterior(
+def _posterior(
     theta: Floats,
     prior: Floats,
     black: npt.NDArray[np.intp],
     white: npt.NDArray[np.intp],
     games: Floats,
     has_draws: bool,
-) -> float:
-    size = len(theta) - 2
-    x = theta[black] - theta[white] + theta[size]
-    win, draw, loss = outcome_probabilities(x, math.exp(theta[size + 1]) if has_draws else 0.0)
-    logs = np.log(np.stack([win, np.maximum(draw, TINY), loss], axis=1))
-    return float((games * logs).sum() - 0.5 * (prior * theta**2).sum())
-
-
-def _derivatives(
-    theta: Floats,
-    prior: Floats,
-    black: npt.NDArray[np.intp],
-    white: npt.NDArray[np.intp],
-    games: Floats,
-    has_draws: bool,
-) -> tuple[Floats, Floats]:
-    """Return the gradient [n] of the log posterior, and the expected information [n, n]."""
+) -> tuple[float, Floats, Floats]:
+    """Return the log posterior, its gradient [n], and the expected information [n, n]."""
     size = len(theta) - 2
     x = theta[black] - theta[white] + theta[size]
     nu = math.exp(theta[size + 1]) if has_draws else 0.0
@@ -201,6 +184,7 @@ def _derivatives(
     by_x = np.stack([spread - draw_by_x / 2.0, draw_by_x, -spread - draw_by_x / 2.0], axis=1)
     by_nu = np.stack([-draw_by_nu / 2.0, draw_by_nu, -draw_by_nu / 2.0], axis=1)
     p = np.stack([win, np.maximum(draw, TINY), loss], axis=1)
+    value = float((games * np.log(p)).sum() - 0.5 * (prior * theta**2).sum())
     total = games.sum(axis=1)
     g_x, g_nu = (games * by_x / p).sum(axis=1), float((games * by_nu / p).sum())
     i_xx, i_xn = total * (by_x**2 / p).sum(axis=1), total * (by_x * by_nu / p).sum(axis=1)
@@ -217,7 +201,7 @@ def _derivatives(
         np.add.at(information, (first, np.full_like(first, size + 1)), sign * i_xn)
         np.add.at(information, (np.full_like(first, size + 1), first), sign * i_xn)
     information[size + 1, size + 1] += float((total * (by_nu**2 / p).sum(axis=1)).sum())
-    return gradient, information
+    return value, gradient, information
 
 
 def count(results: Iterable[GameResult], players: Sequence[str]) -> npt.NDArray[np.int64]:
