@@ -31,7 +31,7 @@ from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task
 from yomi.engine.machine import usable_cores
-from yomi.engine.matches.duel import SIDE_BY_SIDE, Duel, DuelConfig, DuelTask, LearningMatch, Players
+from yomi.engine.matches.duel import SIDE_BY_SIDE, Duel, DuelTask, LearningMatch
 from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.score import DuelScore, MatchState
 from yomi.nets.errors import NetworkError
@@ -47,22 +47,10 @@ FindParcel: TypeAlias = Callable[[str], Parcel | None]  # the network of a path 
 
 
 @dataclasses.dataclass(frozen=True)
-class MatchPart:
-    """The games of a match that are assigned to one worker."""
-
-    match: int  # number of the match
-    players: Players
-    parcels: Sequence[Parcel | None]  # the networks of the players; None: the worker can read the player's file
-    config: DuelConfig
-    tasks: Sequence[DuelTask]
-    count: int  # concurrent games
-
-
-@dataclasses.dataclass(frozen=True)
 class MatchNews:
     """A worker's report about its part of a match."""
 
-    match: int
+    match: int  # number of the match
     played: list[GameResult]
     faults: list[str]  # the reason for each game that an engine spoiled since the last report
     error: str = ""  # why the match cannot continue
@@ -104,18 +92,23 @@ class ActorPlayer:
         self._spent += time.monotonic() - begin
         return deliveries
 
-    def begin_match(self, part: MatchPart) -> MatchNews:
-        """Load the players of a match part, and begin its games. `continue_match` plays them."""
+    def begin_match(
+        self, number: int, match: LearningMatch, parcels: Sequence[Parcel | None], games: Sequence[int], count: int
+    ) -> MatchNews:
+        """Load the players of a match, and begin some of its games, `count` at a time. `continue_match` plays them.
+
+        `parcels` are the networks of the players; None: this worker can read the player's file.
+        """
         self.end_match()
-        self._match = part.match
+        self._match = number
         try:
-            players = [_unpacked(*player) for player in zip(part.players, part.parcels, strict=True)]
-            self._duel = Duel(self._game, (players[0], players[1]), part.config, part.count)
+            first, second = (_unpacked(*player) for player in zip(match.players, parcels, strict=True))
+            self._duel = Duel(self._game, (first, second), match.config, count)
         except Exception as error:  # the thread that asked for the match raises it
-            return MatchNews(part.match, [], [], _line(error))
-        self._duel.tasks.extend(part.tasks)
+            return MatchNews(number, [], [], _line(error))
+        self._duel.tasks.extend(map(DuelTask, games))
         self._rounds = self._duel.rounds()
-        return MatchNews(part.match, [], [])
+        return MatchNews(number, [], [])
 
     def continue_match(self) -> MatchNews:
         """Play for as long as self-play took since the last call. Without self-play wait for an engine's answer."""
@@ -160,16 +153,12 @@ def _line(error: Exception) -> str:
 
 class _Match:
     def __init__(self, number: int, match: LearningMatch, parcels: Sequence[Parcel | None]) -> None:
-        self.number, self.match, self._parcels = number, match, parcels
+        self.number, self.match, self.parcels = number, match, parcels
         self.state = MatchState(match.sprt)
         self.faults: list[str] = []
         self.error = ""
         self.open = {task.number for task in match.tasks}  # unfinished games
         self.given: dict[int, set[int]] = {}  # games by worker
-
-    def part(self, games: Sequence[int], count: int) -> MatchPart:
-        tasks = [DuelTask(game) for game in games]
-        return MatchPart(self.number, self.match.players, self._parcels, self.match.config, tasks, count)
 
     def has_open_games(self, worker: int) -> bool:
         return bool(self.given.get(worker, set()) & self.open)
@@ -269,7 +258,8 @@ class ActorWorkers:
             share = [each for each in left if each // 2 % len(idle) == place]  # both games of a pair
             if share:
                 match.given[number] = set(share)
-                self.actors.call(number, "begin_match", match.part(share, min(count, len(share))))
+                part = match.number, match.match, match.parcels, share, min(count, len(share))
+                self.actors.call(number, "begin_match", *part)
 
     def _listen(self, seconds: float, is_enough: Callable[[], bool]) -> None:
         # Two threads may wait here: each receives for both.
