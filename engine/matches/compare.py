@@ -119,7 +119,7 @@ def duel(
         begin, reported, before = time.perf_counter(), 0.0, len(series.results)
         if left and not series.state.is_decided:
             with (
-                open_player(game, players, config, settings, len(left), say, cluster) as player,
+                contextlib.closing(open_player(game, players, config, settings, len(left), say, cluster)) as player,
                 _waiting(lambda spent: say(f"{before}/{total} games, {spent:.0f} s")) as has_begun,
             ):
                 say(f"{len(left)} games begin")

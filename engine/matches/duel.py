@@ -71,8 +71,8 @@ class DuelTask:
     changes: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {})
 
 
-class Duel(contextlib.AbstractContextManager["Duel"]):
-    """The games of two players, with the searches of both. Not thread-safe. A context manager."""
+class Duel:
+    """The games of two players, with the searches of both. Not thread-safe."""
 
     def __init__(self, game: Game[Any, Any], players: Players, config: DuelConfig, count: int) -> None:
         """Load the evaluators for at most `count` concurrent games. An engine plays at most one game per core.
@@ -137,9 +137,6 @@ class Duel(contextlib.AbstractContextManager["Duel"]):
 
     def close(self) -> None:
         self._stack.close()
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _host(self, slot: Sequence[GameSearch], task: DuelTask) -> GameCoroutine[GameResult | DroppedGame]:
         """Play a game. If an engine fails, put the game back into the queue."""
@@ -266,7 +263,7 @@ def play_match(game: Game[Any, Any], match: LearningMatch) -> DuelScore:
         LearningError: an engine fails again and again.
     """
     tasks, state = match.tasks, MatchState(match.sprt)
-    with Duel(game, match.players, match.config, min(SIDE_BY_SIDE, len(tasks))) as duel:
+    with contextlib.closing(Duel(game, match.players, match.config, min(SIDE_BY_SIDE, len(tasks)))) as duel:
         for played in duel.play(tasks):
             state.note(played.number, played.points)
             if state.is_decided:

@@ -1,5 +1,6 @@
 """`yomi match`: games between engines of any kind, as processes, with openings and a journal."""
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -133,7 +134,7 @@ def match(
                 players, openings, host, series.folder, _at_once(settings), settings.cpus, settings.restart
             )
             say(tr("{n} games begin; records in {folder}", n=len(left), folder=series.folder))
-            with _open_player(cluster, game, plan, say) as player:
+            with contextlib.closing(_open_player(cluster, game, plan, say)) as player:
                 for result in series.store(player.play(left)):
                     lines = [_line(result, len(series.results), total)]
                     if test is not None:

@@ -5,7 +5,6 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -91,22 +90,10 @@ def placed(player: EngineSpec, places: Places, is_yomi: bool) -> EngineSpec:
     return dataclasses.replace(player, command=(*OWN, *(places.get(word, word) for word in words)))
 
 
-class PooledGames(AbstractContextManager["PooledGames"]):
-    """Plays pairs of games on a cluster or in processes. A context manager."""
+class PooledGames(UnitPool):
+    """Plays pairs of games on a cluster or in processes."""
 
-    def __init__(
-        self,
-        place: ClusterOptions | int,
-        prepare: Callable[[int], tuple[Recipe, int]],
-        say: Callable[[str], None],
-        folder: Path = Path(),
-    ) -> None:
-        """Request the actors. `folder` receives the records. For the other arguments see `UnitPool`.
-
-        Raises:
-            ClusterError: the cluster cannot be used.
-        """
-        self._pool, self._folder = UnitPool(place, prepare, say), folder
+    folder = Path()  # receives the records
 
     def play(self, tasks: Sequence[Any]) -> Iterator[Any]:
         """Play games. Yield each game once its pair is finished and its records are written.
@@ -118,13 +105,10 @@ class PooledGames(AbstractContextManager["PooledGames"]):
         units: dict[int, list[Any]] = {}
         for task in tasks:
             units.setdefault(unit_of(task.number), []).append(task)
-        for _, (games, files) in self._pool.run(units.items()):
+        for _, (games, files) in self.run(units.items()):
             for name, content in files.items():
-                write_atomically(self._folder / name, content)
+                write_atomically(self.folder / name, content)
             yield from games
-
-    def __exit__(self, *error: object) -> None:
-        self._pool.close()
 
 
 def pooled_duel(
@@ -153,4 +137,6 @@ def match_on_cluster(
     networks = tuple(dict.fromkeys(file for file in named if Path(file).is_file()))
     owned = [is_own(player) for player in plan.players]
     recipe = Recipe(MatchUnits, (game, dataclasses.replace(plan, parallel=1), owned), networks)
-    return PooledGames(options, lambda actors: (recipe, 1), say, plan.folder)
+    games = PooledGames(options, lambda actors: (recipe, 1), say)
+    games.folder = plan.folder
+    return games

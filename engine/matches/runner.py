@@ -35,8 +35,8 @@ class MatchPlan:
     restart: bool = False  # start the engines again for each game
 
 
-class MatchRunner(contextlib.AbstractContextManager["MatchRunner"]):
-    """Plays the games of a match. A context manager."""
+class MatchRunner:
+    """Plays the games of a match."""
 
     def __init__(self, plan: MatchPlan) -> None:
         self.plan = plan
@@ -96,9 +96,6 @@ class MatchRunner(contextlib.AbstractContextManager["MatchRunner"]):
             thread.start()
         for thread in closers:
             thread.join()
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     # -- for the slots -----------------------------------------------------------------------------------------------
 

@@ -20,14 +20,13 @@ T = TypeVar("T", contravariant=True)
 
 
 class SeriesPlayer(Protocol[T]):
-    """Plays the games of tasks. A context manager that ends unfinished games."""
+    """Plays the games of tasks."""
 
     def play(self, tasks: Sequence[T]) -> Iterator[GameResult]:
         """Play games, and yield each as it ends."""
 
-    def __enter__(self) -> "SeriesPlayer[T]": ...
-
-    def __exit__(self, *error: object) -> None: ...
+    def close(self) -> None:
+        """End unfinished games."""
 
 
 class Series(AbstractContextManager["Series"]):

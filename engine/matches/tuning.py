@@ -16,6 +16,7 @@ All values are in [0, 1]: fractions of the parameter's range.
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -217,7 +218,7 @@ def tune(
         count_done=count_done,
     ) as series:
         made = make_spsa(tuned, series.journal.kept["start"])
-        with open_player(game, players, config, settings, 2 * batch, say, cluster) as player:
+        with closing(open_player(game, players, config, settings, 2 * batch, say, cluster)) as player:
             values = _play_iterations(series, made, player, say)
             if settings.confirm:
                 first = 2 * made.iterations * made.batch  # the tuning has used the openings before

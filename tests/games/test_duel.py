@@ -1,5 +1,6 @@
 """Duels and tunings on a game that they do not know: Othello with an evaluator without opinion."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -57,12 +58,12 @@ def test_a_duel_finds_the_better_settings(tmp_path: Path, capsys: pytest.Capture
 def test_games_depend_on_nothing_but_their_number() -> None:
     terms = DuelConfig((20, 20), seed=3, opening_moves=3)
     tasks = [DuelTask(number, ({"c_puct": 0.5 + 0.01 * number}, {})) for number in range(8)]
-    with Duel(GAME, (options(), options()), terms, 8) as duel:
+    with closing(Duel(GAME, (options(), options()), terms, 8)) as duel:
         together = by_number(list(duel.play(tasks)))
         again = by_number(list(duel.play(tasks[2:5])))
-    with Duel(GAME, (options(), options()), terms, 1) as duel:
+    with closing(Duel(GAME, (options(), options()), terms, 1)) as duel:
         alone = by_number(list(duel.play(reversed(tasks))))
-    with pooled_duel(2, GAME, (options(), options()), terms, 4, 2, print) as made:
+    with closing(pooled_duel(2, GAME, (options(), options()), terms, 4, 2, print)) as made:
         apart = [by_number(list(made.play(part))) for part in (tasks[:4], tasks[4:])]
     assert together == alone == [*apart[0], *apart[1]]
     assert again == together[2:5]
@@ -70,7 +71,7 @@ def test_games_depend_on_nothing_but_their_number() -> None:
 
 
 def test_one_visit_plays_the_likeliest_move() -> None:
-    with Duel(GAME, (options(), options()), DuelConfig((1, 2), seed=3, opening_moves=3), 4) as duel:
+    with closing(Duel(GAME, (options(), options()), DuelConfig((1, 2), seed=3, opening_moves=3), 4)) as duel:
         found = list(duel.play([DuelTask(number) for number in range(24)]))
     assert len(found) == 24
     # White chooses first after three moves of the opening.
@@ -91,7 +92,7 @@ def test_tuned_values_are_compared_with_the_start_that_was_given(
 @pytest.mark.slow
 def test_pipes_of_any_class_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "Connection", DuelConfig)  # as on Windows, no link is one
-    with pooled_duel(1, GAME, (options(), options()), DuelConfig((4, 4), seed=3), 2, 2, print) as made:
+    with closing(pooled_duel(1, GAME, (options(), options()), DuelConfig((4, 4), seed=3), 2, 2, print)) as made:
         assert len(list(made.play([DuelTask(0), DuelTask(1)]))) == 2
 
 
