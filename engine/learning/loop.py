@@ -26,7 +26,6 @@ from yomi.engine.learning.workers import Delivery, Task, Workers
 from yomi.engine.machine import start_facts
 from yomi.engine.matches.duel import LearningMatch, Matches, play_match
 from yomi.engine.matches.rating import Sprt, color_note
-from yomi.engine.matches.score import DuelScore
 from yomi.engine.options import Options
 from yomi.nets.data.shards import Dataset
 from yomi.nets.files import write_atomically
@@ -316,43 +315,37 @@ class Loop:
         best, games = self.store.state.network, self.settings.gate
         if not best or not games:
             return True
-        begin = time.monotonic()
         self._phase = f"the gate of network {generation}"
-        score = self._match(name, best, games, generation, GATE)
-        promoted = score.share >= 0.5
-        self._note_match("gate", score, generation, name, best, begin, promoted=promoted)
-        return promoted
+        return self._match("gate", generation, name, best, games, GATE)
 
     def _play_ladder(self, name: str, generation: int) -> None:
         """Play a network against the anchors, and against the network from NETWORK_INTERVAL generations before."""
         earlier = [other for number, other in self.store.networks().items() if number <= generation - NETWORK_INTERVAL]
-        for anchor in (*self.anchors, *earlier[-1:]):
-            begin = time.monotonic()
-            against = anchor if anchor in self.anchors else f"{EARLIER}{anchor}"
-            self._phase = f"the ladder of network {generation} against {self._short_name(against)}"
-            score = self._match(name, anchor, self.settings.ladder, generation)
-            self._note_match("match", score, generation, name, against, begin)
+        for other in (*self.anchors, *earlier[-1:]):
+            self._phase = f"the ladder of network {generation} against {self._short_name(other)}"
+            self._match("match", generation, name, other, self.settings.ladder)
         self._shares = newest_shares(self.store.journal.read())
 
-    def _match(self, name: str, other: str, games: int, generation: int, sprt: Sprt | None = None) -> DuelScore:
+    def _match(self, event: str, generation: int, name: str, other: str, games: int, sprt: Sprt | None = None) -> bool:
+        """Play a match of a network and write its event. Return whether the network won half the points."""
+        begin, settings = time.monotonic(), self.settings
         players = self._options(name), self.anchors[other] if other in self.anchors else self._options(other)
-        settings, lead = self.settings, self.store.leads.get(self.game.board_size(self.options), 0.0)
-        seed = settings.seed + generation
-        return self._matches(self.game, LearningMatch(players, games, settings.match_visits, seed, lead, sprt))
-
-    def _note_match(
-        self, event: str, score: DuelScore, generation: int, name: str, against: str, begin: float, **more: Any
-    ) -> None:
+        lead = self.store.leads.get(self.game.board_size(self.options), 0.0)
+        match = LearningMatch(players, games, settings.match_visits, settings.seed + generation, lead, sprt)
+        score = self._matches(self.game, match)
+        against = other if event == "gate" or other in self.anchors else f"{EARLIER}{other}"
         counts = {"wins": score.wins, "draws": score.draws, "losses": score.losses}
-        seconds = time.monotonic() - begin
-        fields = {"generation": generation, "network": name, "against": against, **counts, "seconds": seconds, **more}
-        self.store.journal.append(event, **fields)
+        fields = {"generation": generation, "network": name, "against": against, **counts}
+        promoted = score.share >= 0.5
+        more = {"promoted": promoted} if event == "gate" else {}
+        self.store.journal.append(event, **fields, seconds=time.monotonic() - begin, **more)
         note = color_note(sum(score.pairs), score.colors)
-        self.say(f"network {generation} against {self._short_name(against)}: {score}" + (f"; {note}" if note else ""))
+        self.say(f"network {generation} against {self._short_name(other)}: {score}" + (f"; {note}" if note else ""))
         self._report_faults(score.faults)
+        return promoted
 
-    def _short_name(self, against: str) -> str:
-        return against if against in self.anchors else against.removeprefix(EARLIER)[:8]
+    def _short_name(self, player: str) -> str:
+        return player if player in self.anchors else player[:8]
 
     def _report_faults(self, faults: Sequence[str]) -> None:
         for why in faults:
