@@ -89,7 +89,8 @@ def open_file(path: str | Path) -> NetworkFile:
         if path.is_dir():
             raise NetworkError(f"{path}: is a folder, expected a network file")
         header = read_onnx_header(path)
-        start = _start(path)
+        with path.open("rb") as stream:
+            start = stream.read(16)
     if header is not None:
         return _open_onnx(path, header)
     if looks_like_nnue(start):
@@ -106,7 +107,8 @@ def open_file(path: str | Path) -> NetworkFile:
 
 def _open_onnx(path: Path, header: OnnxHeader) -> NetworkFile:
     info = NetworkInfo.from_props(header.metadata) if METADATA_KEY in header.metadata else None
-    shogi = _recognise(path, header) if info is None or info.game == "shogi" else None
+    with reraised(NetworkError, NetworkError, f"{path}: "):
+        shogi = recognise(header) if info is None or info.game == "shogi" else None
     if info is not None:
         return NetworkFile(path, NetworkKind.YOMI_ONNX, header, info, shogi)
     if shogi is not None:
@@ -153,17 +155,6 @@ def prepare(file: NetworkFile, board_size: BoardSize, cache_dir: str | Path | No
     header = read_onnx_header(entry)
     assert header is not None
     return entry, dataclasses.replace(NetworkInfo.from_props(header.metadata), source_file=path.name)
-
-
-def _recognise(path: Path, header: OnnxHeader) -> ShogiNetwork | None:
-    """Return the form of a shogi network in an ONNX file, or None for other networks. Errors name the file."""
-    with reraised(NetworkError, NetworkError, f"{path}: "):
-        return recognise(header)
-
-
-def _start(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(16)
 
 
 def _describe(start: bytes) -> str:

@@ -253,7 +253,7 @@ def _make_loop(
         beside=count > 0,
         engines=engines,
         matches=matches,
-        adapt=functools.partial(_adapted, game, {}, _own_network(network), say),
+        adapt=functools.partial(_adapted, game, {}, network["kind"] if is_in_file(network["kind"]) else "", say),
         on_generation=on_generation,
     )
 
@@ -273,12 +273,6 @@ def _user_files(settings: LearnSettings, network: Mapping[str, Any], total: Any)
             source = name
         files["loss"] = f"{name}.py", source.encode()
     return files
-
-
-def _own_network(network: Mapping[str, Any]) -> str:
-    """Return the kind of a network that the user has defined, or "" for other networks."""
-    kind: str = network["kind"]
-    return kind if is_in_file(kind) else ""
 
 
 def _check_own_network(game: Game[Any, Any], own: str, say: Say, options: Options) -> None:
@@ -303,7 +297,7 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], own: str, say: Say, op
     """Return options with the fastest precision of the device for the run's networks.
 
     `found` caches the result. Networks are not compared with fp32, which would take seconds for every new network: ten
-    on a GPU, where each process compares. The first network of kind `own` is checked.
+    on a GPU, where each process compares. The first network of the user's own kind `own` is checked; "": there is none.
     """
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.evaluators.devices import device_of

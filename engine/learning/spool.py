@@ -77,8 +77,8 @@ class Spool:
             if not length or len(frame) < WORD + length:
                 break
             end += len(frame)
-            if (played := _read_game(frame)) is not None:
-                self.games.append(played)
+            if frame[:WORD] == _word(length, frame[WORD:]):
+                self.games.append(SelfPlayGame.from_bytes(frame[WORD:]))
                 kept.append(frame)
         whole = b"".join(kept)
         self._end = len(whole)
@@ -112,9 +112,3 @@ def _number_of(word: bytes) -> tuple[int, bool]:
     """Return the number in a word, and whether the word is that of a number alone."""
     number = int.from_bytes(word[: WORD // 2], "little")
     return number, word == _word(number)
-
-
-def _read_game(frame: bytes) -> SelfPlayGame | None:
-    """Parse a word and the content after it. Return None if they are damaged."""
-    word, content = frame[:WORD], frame[WORD:]
-    return SelfPlayGame.from_bytes(content) if word == _word(len(content), content) else None

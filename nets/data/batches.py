@@ -125,7 +125,9 @@ class BatchSource:
     def _rows(self, step: int) -> tuple[int, Array]:
         epoch, index = divmod(step, self.epoch_batches)
         if epoch != self._epoch:
-            self._begin_epoch(epoch)
+            pairs = [(shard, part) for shard, count in enumerate(self._counts) for part in range(count)]
+            self._order = np.random.default_rng([self.seed, epoch]).permutation(np.array(pairs, np.int64))
+            self._epoch, self._shuffled = epoch, {}
         shard, part = self._order[index].tolist()
         if shard not in self._shuffled:
             # A shard's order depends on seed, epoch and shard only, so a resumed training has the same.
@@ -160,12 +162,6 @@ class BatchSource:
             shares[index] = min(shares[index], positions // shards_left)
             positions -= shares[index]
         return shares
-
-    def _begin_epoch(self, epoch: int) -> None:
-        pairs = [(shard, part) for shard, count in enumerate(self._counts) for part in range(count)]
-        self._order = np.random.default_rng([self.seed, epoch]).permutation(np.array(pairs, np.int64))
-        self._epoch = epoch
-        self._shuffled = {}
 
 
 class Reader(AbstractContextManager["Reader[T]"], Generic[T]):

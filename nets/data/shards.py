@@ -15,7 +15,7 @@ import mmap
 import os
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -154,13 +154,8 @@ def open_dataset(folder: str | Path) -> Dataset:
             f"{folder}/manifest.json: {error} missing or broken, expected a data set's manifest"
         ) from None
     feature_set(manifest.feature_set)
-    return Dataset(folder, manifest, tuple(_shards(folder)))
-
-
-def _shards(folder: Path) -> Iterator[Shard]:
-    for path in sorted(folder.glob("*/shard.json")):
-        if not path.parent.name.startswith("."):
-            yield read_shard(path.parent)
+    paths = (path.parent for path in sorted(folder.glob("*/shard.json")))
+    return Dataset(folder, manifest, tuple(read_shard(path) for path in paths if not path.name.startswith(".")))
 
 
 def read_shard(folder: Path) -> Shard:
