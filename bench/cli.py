@@ -6,7 +6,7 @@ import argparse
 import importlib
 import importlib.util
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,6 @@ from yomi.nets.files import check_file
 from yomi.nets.installation import require_package
 
 if TYPE_CHECKING:
-    from yomi.bench.nps import Rival
     from yomi.engine.game import BenchmarkPositions, Game
 
 Rows = list[dict[str, Any]]
@@ -226,26 +225,20 @@ def _add_nps(add: Add, game: Game[Any, Any], first: str) -> None:
 
 
 def _nps(nps: Any, args: argparse.Namespace) -> Rows:
+    from yomi.engine.matches.report import plot_boxes
+
     if args.plot is not None:
         plot_check(args.plot)
     rows: Rows
     rows, rivals = nps.run(_searching(args), args.duration, GAMES[args.game], args.against)
     args.further = nps.ratio_rows(rows, rivals) if rivals else []
-    args.outputs = [*_nps_outputs(args, rows, rivals)]
-    return rows
-
-
-def _nps_outputs(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) -> Iterator[Output]:
-    """Yield the result files of `bench nps`."""
-    from yomi.bench import nps
-    from yomi.engine.matches.report import plot_boxes
-
     if args.csv is not None:
-        yield args.csv, lambda path: nps.write_csv(path, rows, rivals)
+        args.outputs.append((args.csv, lambda path: nps.write_csv(path, rows, rivals)))
     if args.plot is not None:
         rates = nps.rates_by_engine(rows, rivals)
         boxes = {name: [rate for rate in found if rate is not None] for name, found in rates.items()}
-        yield args.plot, lambda path: plot_boxes(boxes, "nodes per second", path)
+        args.outputs.append((args.plot, lambda path: plot_boxes(boxes, "nodes per second", path)))
+    return rows
 
 
 def _add_rates(add: Add, game: Game[Any, Any], first: str) -> None:

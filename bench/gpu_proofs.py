@@ -145,8 +145,7 @@ def prove_session(game: Game[Any, Any], device: Device, precision: str) -> list[
     done: SimpleQueue[Job] = SimpleQueue()
     with contextlib.closing(EvaluationWorkers([lambda: _make(game, device, precision)])) as queue:
         for _ in range(BATCHES):
-            rows = rng.choice(POSITIONS, int(rng.integers(1, ROWS + 1)), replace=False)
-            queue.submit(_job(wanted, rows, done))
+            queue.submit(_job(wanted, rng, done))
             found.add(done.get())
     agreement = Agreement(len(found.same), float(np.mean(found.same)), float(np.mean(found.errors)))
     if precision == "fp32":
@@ -170,22 +169,18 @@ def prove_stopping(device: Device, seconds: float) -> list[dict[str, Any]]:
     done: SimpleQueue[Job] = SimpleQueue()
     stops, evaluated, last = 0, 0, 0
 
-    def submit(queue: EvaluationWorkers) -> None:
-        rows = rng.choice(POSITIONS, int(rng.integers(1, ROWS + 1)), replace=False)
-        queue.submit(_job(wanted, rows, done))
-
     make = functools.partial(_make, GAMES[-1], device, "fp32")
     with contextlib.closing(EvaluationWorkers([lambda: _Stoppable(make(), order)] * 2)) as queue:
         end = time.monotonic() + seconds  # to make the sessions may take minutes
         for _ in range(4):
-            submit(queue)
+            queue.submit(_job(wanted, rng, done))
         while time.monotonic() < end:
             found.add(done.get())
             evaluated += 1
             if not order.is_set() and evaluated > last + 20 and draw.random() < 0.05:
                 stops, last = stops + 1, evaluated
                 order.set()
-            submit(queue)
+            queue.submit(_job(wanted, rng, done))
         for _ in range(4):
             found.add(done.get())
         left = queue.worker_count
@@ -283,8 +278,9 @@ def _make(game: Game[Any, Any], device: Device, precision: str) -> Any:
     return network.load(device, batch_size=ROWS, precision=precision)
 
 
-def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:
-    """Return a job with some rows of a batch, and empty outputs."""
+def _job(batch: Batch, rng: np.random.Generator, done: SimpleQueue[Job]) -> Job:
+    """Return a job with a random number of rows of a batch, drawn by `rng`, and empty outputs."""
+    rows = rng.choice(POSITIONS, int(rng.integers(1, ROWS + 1)), replace=False)
     part = Batch(*(array[rows] if len(array) else array for array in batch))
     for output in (part.logits, part.values, part.ownership):
         output[...] = np.nan

@@ -105,7 +105,7 @@ def run(
         One row for each level that has been measured so far.
     """
     subject = subject_of(game, options.with_values(level_settings(game, 1, options)))  # with the levels' network
-    known = read_pairings(out or package_table()).get(subject, {})
+    known = read_pairings(out or Path(str(resources.files("yomi.engine") / TABLE))).get(subject, {})
     seconds: dict[int, float] = {}
     for level in levels:
         begin = time.monotonic()
@@ -131,10 +131,6 @@ def _row(level: int, pairing: WinDrawLoss, ratings: Mapping[int, Rating], second
         "error": None if rating is None else round(rating.error),
         "seconds_a_game": seconds,
     }
-
-
-def package_table() -> Path:
-    return Path(str(resources.files("yomi.engine") / TABLE))
 
 
 def read_pairings(path: Path) -> dict[str, dict[int, WinDrawLoss]]:
