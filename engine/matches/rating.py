@@ -113,9 +113,9 @@ def fit(
     free = np.ones(size + 2, bool)
     free[size] = advantage
     free[size + 1] = has_draws
-    posterior = partial(
-        _posterior, prior=_prior(size, prior_sd), black=black, white=white, games=games, has_draws=has_draws
-    )
+    prior = np.full(size + 2, (BETA * prior_sd) ** -2)  # precision of each parameter
+    prior[size:] = (BETA * PRIOR_SD_ADVANTAGE) ** -2, PRIOR_SD_DRAWS**-2
+    posterior = partial(_posterior, prior=prior, black=black, white=white, games=games, has_draws=has_draws)
     current, gradient, information = posterior(theta)
     for _ in range(MAX_STEPS):
         step = np.zeros_like(theta)
@@ -150,13 +150,6 @@ def _ratings(players: tuple[str, ...], theta: Floats, covariance: Floats, has_dr
         rate,
         draw_error,
     )
-
-
-def _prior(size: int, sd: float) -> Floats:
-    """Return the precision of each parameter's prior; `sd` in Elo."""
-    precision = np.full(size + 2, (BETA * sd) ** -2)
-    precision[size:] = (BETA * PRIOR_SD_ADVANTAGE) ** -2, PRIOR_SD_DRAWS**-2
-    return precision
 
 
 def _posterior(
