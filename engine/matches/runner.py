@@ -44,10 +44,10 @@ class MatchRunner:
         self._slots = [_Slot(self, number) for number in range(plan.parallel)]
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
-        self._stopped = threading.Event()
+        self.stopped = threading.Event()  # the match is over: results of unfinished games are ignored
         self._left: Iterator[Pairing] = iter(())
         # From the slots: a game, an error that ends the match, or None if the slot has no more games
-        self._found: queue.Queue[GameResult | BaseException | None] = queue.Queue()
+        self.found: queue.Queue[GameResult | BaseException | None] = queue.Queue()
 
     def play(self, tasks: Sequence[Pairing]) -> Iterator[GameResult]:
         """Play games, and yield each as it ends. Engines stay for the next call.
@@ -63,7 +63,7 @@ class MatchRunner:
         active = len(self._threads)
         while active:
             try:
-                found = self._found.get(timeout=0.5)  # an interrupt at the keyboard gets through between two waits
+                found = self.found.get(timeout=0.5)  # an interrupt at the keyboard gets through between two waits
             except queue.Empty:
                 continue
             except BaseException as error:
@@ -80,13 +80,13 @@ class MatchRunner:
         """Return the games that have ended and were not returned yet, so that an error or Ctrl-C loses none."""
         with contextlib.suppress(queue.Empty):
             while True:
-                if isinstance(found := self._found.get_nowait(), GameResult):
+                if isinstance(found := self.found.get_nowait(), GameResult):
                     yield found
 
     def close(self) -> None:
         """End the engines and all unfinished games. Thread-safe."""
         if any(thread.is_alive() for thread in self._threads):
-            self._stopped.set()
+            self.stopped.set()
             for slot in self._slots:
                 slot.kill()
         for thread in self._threads:
@@ -97,19 +97,10 @@ class MatchRunner:
         for thread in closers:
             thread.join()
 
-    # -- for the slots -----------------------------------------------------------------------------------------------
-
     def next(self) -> Pairing | None:
+        """Return the next game for a slot, or None if there is none."""
         with self._lock:
-            return None if self._stopped.is_set() else next(self._left, None)
-
-    def put(self, found: GameResult | BaseException | None) -> None:
-        self._found.put(found)
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the match is over. Results of unfinished games are ignored then."""
-        return self._stopped.is_set()
+            return None if self.stopped.is_set() else next(self._left, None)
 
 
 class _Slot:
@@ -127,12 +118,12 @@ class _Slot:
         try:
             while (pairing := self.runner.next()) is not None:
                 if (result := self._play(pairing)) is not None:
-                    self.runner.put(result)
+                    self.runner.found.put(result)
         except BaseException as error:
-            if not self.runner.is_stopped:  # otherwise it has lost its engines
-                self.runner.put(error)
+            if not self.runner.stopped.is_set():  # otherwise it has lost its engines
+                self.runner.found.put(error)
         finally:
-            self.runner.put(None)
+            self.runner.found.put(None)
 
     def close(self) -> None:
         if self._game_runner is not None:
@@ -148,7 +139,7 @@ class _Slot:
     def _watch(self, process: EngineProcess) -> None:
         """Register an engine that is starting, so that `kill` ends it, too."""
         self._processes = [*(engine for engine in self._processes if engine.is_running), process]
-        if self.runner.is_stopped:  # `kill` may have come before
+        if self.runner.stopped.is_set():  # `kill` may have come before
             process.kill()
 
     def _play(self, pairing: Pairing) -> GameResult | None:
@@ -165,16 +156,16 @@ class _Slot:
             except EngineError as failure:
                 played = PlayedGame(Ended(opponent(color), FAILURE, str(failure)))
                 break
-        if runner.is_stopped:  # an engine that was starting may have been killed
+        if runner.stopped.is_set():  # an engine that was starting may have been killed
             return None
         try:
             played = played or game_runner.play(clients, opening, f"game {pairing.number + 1}")
         except UnscoredError as error:
-            if runner.is_stopped:  # `kill` has ended the scoring engine, too
+            if runner.stopped.is_set():  # `kill` has ended the scoring engine, too
                 return None
             files = self._write(pairing, error.played, UNSCORED)
             raise MatchError(f"{error}; the game is in {plan.folder / files[0]}") from None
-        if runner.is_stopped:
+        if runner.stopped.is_set():
             return None
         ended, errors = played.ended, ""
         if ended.ending in FAULTS:

@@ -82,8 +82,8 @@ def test_an_error_loses_no_game_that_has_ended(tmp_path: Path, monkeypatch: pyte
     runner = MatchRunner(MatchPlan([], [""], lambda on_start: pytest.fail("no engine starts"), tmp_path))
 
     def run() -> None:
-        runner.put(MatchError("on purpose"))
-        runner.put(ended)
+        runner.found.put(MatchError("on purpose"))
+        runner.found.put(ended)
 
     monkeypatch.setattr(runner._slots[0], "run", run)
     played = runner.play([])
