@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from yomi.engine.learning.policies import check_policy
@@ -18,8 +19,7 @@ GUMBEL = "gumbel"
 WITH_GUMBEL = {"visits": 32, "full_share": 1.0}
 
 
-def _number(default: float, low: float, high: float | None, text: str, *, live: bool = False, **others: Any) -> Any:
-    return number(default, low, high, text, live=live, **others)
+_number = partial(number, live=False)
 
 
 def parse_growth(text: str) -> list[tuple[int, int]]:
@@ -37,10 +37,6 @@ def parse_growth(text: str) -> list[tuple[int, int]]:
 
 def _check_growth(text: str) -> str:
     return ",".join(f"{rows}:{blocks}" for rows, blocks in parse_growth(text))
-
-
-def _check_targets(name: str) -> str:
-    return check_function(name) if name else ""
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ class SelfPlaySettings:
     reanalyze: float = _number(0.0, 0, 0.9, "search past games again with the newest network, in this share of games",
                                live=True)
     targets: str = option("", "add columns to the rows by a function of your own: FILE.py:NAME", kind="own", live=False,
-                          read=_check_targets, word="FILE.py:NAME")
+                          read=lambda name: name and check_function(name), word="FILE.py:NAME")
     surprise: float = _number(0.5, 0, 1, "distribute this fraction of rows by policy surprise")
     won: float = _number(0.95, 0.5, 1, "reduce visits if both sides' searches exceed this winrate; 1: never")
     won_visits: float = _number(0.4, 0.05, 1, "keep this fraction of visits then")

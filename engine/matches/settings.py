@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from yomi.engine.clusters.jobs import Task
@@ -43,16 +44,12 @@ def bounds(text: str) -> tuple[float, ...]:
 LIMITS, RUNNING, OPENINGS, ENDING = "limits of players without their own", "running", "openings", "ending games"
 
 
-def _seconds(text: str) -> Any:
-    return number(None, 0, 1e7, text, LIMITS, word="S")
+_seconds = partial(number, None, 0, 1e7, group=LIMITS, word="S")
+_folder = partial(option, kind="file", word="FOLDER")
 
 
 def _count(text: str, group: str = LIMITS, **others: Any) -> Any:
     return number(None, 1, None, text, group, **others)
-
-
-def _folder(default: str, text: str) -> Any:
-    return option(default, text, kind="file", word="FOLDER")
 
 
 # The classes are tables: the formatter would give each argument a line.
