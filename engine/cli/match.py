@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -198,12 +198,12 @@ def _run_rate(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace, results: Sequence[GameResult]) -> None:
-    from yomi.engine.matches.report import plot_ratings, report, to_json, to_markdown, to_text
+    from yomi.engine.matches.report import plot_ratings, report, to_markdown, to_text
     from yomi.engine.pictures import PlotError
 
     made = report(results, advantage=not args.no_advantage, unique=args.unique)
     if args.format == "json":
-        json.dump(to_json(made), sys.stdout, indent=2)
+        json.dump(asdict(made), sys.stdout, indent=2)
         print()
     else:
         echo((to_markdown(made) if args.format == "markdown" else to_text(made)).removesuffix("\n"))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -97,11 +97,6 @@ def without_duplicates(results: Iterable[GameResult]) -> list[GameResult]:
     return kept
 
 
-def players_of(results: Iterable[GameResult]) -> list[str]:
-    """Return the players' names in order of appearance."""
-    return list(dict.fromkeys(name for result in results for name in (result.black, result.white)))
-
-
 def report(results: Sequence[GameResult], *, advantage: bool = True, unique: bool = False) -> MatchReport:
     """Rate the players of some games.
 
@@ -111,7 +106,7 @@ def report(results: Sequence[GameResult], *, advantage: bool = True, unique: boo
         unique: leave out duplicate games.
     """
     games = without_duplicates(results) if unique else list(results)
-    players = players_of(results)
+    players = list(dict.fromkeys(name for result in results for name in (result.black, result.white)))
     counts = count(games, players)
     ratings = fit(players, counts, advantage=advantage)
     ratings = ratings.widened(spread(games, ratings))
@@ -241,10 +236,6 @@ def to_markdown(report: MatchReport) -> str:
 
 def _escaped(cell: str) -> str:
     return cell.replace("|", "\\|")
-
-
-def to_json(report: MatchReport) -> dict[str, object]:
-    return asdict(report)
 
 
 def plot_ratings(report: MatchReport, path: Path) -> None:

@@ -143,12 +143,9 @@ class GameResult:
         """
         return round(2 * (self.score if self.number % 2 == 0 else 1 - self.score))
 
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)
-
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> GameResult:
-        """Convert the output of `to_json` back to a result.
+        """Convert the output of `dataclasses.asdict` back to a result.
 
         Raises:
             ValueError: a field is missing or has the wrong type, or the winner is invalid.
@@ -246,7 +243,7 @@ class MatchJournal(contextlib.AbstractContextManager["MatchJournal"]):
         Raises:
             MatchError: the file cannot be written.
         """
-        self._write(result.to_json())
+        self._write(asdict(result))
         self.results.append(result)
 
     def keep(self, kept: Mapping[str, object]) -> None:
@@ -291,7 +288,7 @@ def write_journal(folder: Path, description: Mapping[str, Any], results: Iterabl
     with (folder / JOURNAL_NAME).open("a+b", buffering=0) as file:
         append_object(file, {"yomi-match": JOURNAL_FORMAT, **description})
         for result in results:
-            append_object(file, result.to_json())
+            append_object(file, asdict(result))
 
 
 def parse_journal(path: Path, lines: Sequence[bytes]) -> tuple[dict[str, Any], list[tuple[int, GameResult]]]:

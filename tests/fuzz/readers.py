@@ -12,6 +12,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -47,7 +48,7 @@ from yomi.engine.learning import run, store
 from yomi.engine.learning.journal import Journal as LearningJournal
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.spool import SelfPlayGame, Spool
-from yomi.engine.matches.report import report, to_json, to_text
+from yomi.engine.matches.report import report, to_text
 from yomi.engine.matches.results import GameResult, MatchError, MatchJournal, points_of, read_journal, read_results
 from yomi.engine.matches.schedule import load_openings
 from yomi.engine.options import OptionError, Options, read_config
@@ -614,7 +615,7 @@ def _read_match_journal(path: Path) -> None:
     found = read_results([path], list(GAMES.values()))
     made = report(found, advantage=True, unique=True)
     to_text(made)
-    json.dumps(to_json(made))
+    json.dumps(asdict(made))
     with MatchJournal(path.parent, {"game": "go", "players": ["a", "b"]}, lambda: {"openings": ["C3"]}) as journal:
         points_of(journal.results)
 

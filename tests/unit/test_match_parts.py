@@ -7,7 +7,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -227,7 +227,7 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
     with pytest.raises(MatchError, match=r"line 2: expected the journal of a match \(a field twice"):
         read_journal(path)
     for winner in (7, None):
-        game = json.dumps(result(0).to_json() | {"winner": winner})
+        game = json.dumps(asdict(result(0)) | {"winner": winner})
         path.write_text(f'{{"yomi-match": 1}}\n{game}\n')
         with pytest.raises(MatchError, match=f"expected the journal of a match .winner {winner}: expected 1, 2 or 0"):
             read_journal(path)
@@ -235,7 +235,7 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
         ("number", "1"), ("number", True), ("black", 1), ("files", ["x", 1]), ("files", "x"), ("seconds", [1.0]),
         ("seconds", ["1", "2"]), ("chosen", [1, 2, 3]), ("plies", 1.5), ("plies", None), ("files", ["x\0"]),
     ):  # fmt: skip
-        game = json.dumps(result(0).to_json() | {name: wrong})
+        game = json.dumps(asdict(result(0)) | {name: wrong})
         path.write_text(f'{{"yomi-match": 1}}\n{game}\n')
         with pytest.raises(MatchError, match=f"expected the journal of a match .({name} |file name)"):
             read_journal(path)

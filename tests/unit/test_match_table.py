@@ -2,6 +2,7 @@
 
 import functools
 import re
+from dataclasses import asdict
 from itertools import count as counter
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from yomi.engine.matches.report import (
     plot_boxes,
     plot_ratings,
     report,
-    to_json,
     to_markdown,
     to_text,
     without_duplicates,
@@ -107,7 +107,7 @@ def test_the_other_forms() -> None:
         f"| {FIRST} vs {SECOND} | 175-190-1 (48.0%) | 240-125-1 (65.7%) | 117-67-0 (63.6%) | 58-123-1 (32.1%) | -17"
     )
     assert any(line.startswith(scores) for line in markdown)
-    data = to_json(made)
+    data = asdict(made)
     assert data["games"] == 1186
     assert data["rows"][0]["player"] == SECOND  # type: ignore[index]
 
