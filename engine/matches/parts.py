@@ -4,7 +4,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -45,6 +44,9 @@ from yomi.nets.text import first_difference
 
 UNIT = "pairs of games"
 Games: TypeAlias = Mapping[str, Game[Any, Any]]
+# Facts with which the games of a journal agree: names of the players (none in a tuning), pairs of them by index, the
+# game of the records (None: there are none), and openings
+Header: TypeAlias = tuple[Sequence[str], Sequence[tuple[int, int]], MatchGame[Any] | None, Sequence[str]]
 REPAIR = "use an untouched copy of this folder, or make it again"
 # Endings that have a winner, endings without one, and endings whose detail begins with the winner's color.
 WON = (*FAULTS, RESIGNATION, ADJUDICATION, MATE, PERPETUAL_CHECK, DECLARATION, TRY)
@@ -95,44 +97,34 @@ def check_journal(folder: Path, run: Run, games: Games) -> list[GameResult]:
         expect_regular(path)
         description, found = parse_journal(path, complete_lines(path.read_bytes()))
     _check_header(path, description, run)
-    header = _read_header(path, description, run, games)
+    names, pairs, kind, openings = _read_header(path, description, run, games)
     lines: dict[int, int] = {}
     for line, game in found:
         try:
             if game.number in lines:
                 raise ValueError(f"is also in line {lines[game.number]}, expected one line a game")
             lines[game.number] = line
-            _check_players(game, header, run)
+            _check_players(game, names, pairs, run)
             _check_result(game)
-            if header.kind is not None:
-                _check_records(game, folder, header.kind, header.openings)
+            if kind is not None:
+                _check_records(game, folder, kind, openings)
         except (ValueError, OSError) as error:
             why = f"has {error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
             raise MatchError(f"{path}, line {line}: game {game.number + 1} {why}; {REPAIR}") from None
     return [game for _, game in found]
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """The fields of a journal's first line with which its games must agree."""
-
-    players: Sequence[str]  # empty in a tuning
-    pairs: Sequence[tuple[int, int]]  # of players, by index
-    kind: MatchGame[Any] | None = None  # None: the games have no records
-    openings: Sequence[str] = ()
-
-
-def _read_header(path: Path, description: Mapping[str, Any], run: Run, games: Games) -> _Header:
+def _read_header(path: Path, description: Mapping[str, Any], run: Run, games: Games) -> Header:
     """Read the first line of a journal. Raises MatchError if a field is missing or has another form."""
     try:
         players, pairs = description["players"], [(0, 1)]
         if run.command != "match":
-            return _Header(tuple(players), pairs)
+            return tuple(players), pairs, None, ()
         names, openings = [player["name"] for player in players], description["kept"]["openings"]
         if not all(isinstance(text, str) for text in [*names, *openings]):
             raise ValueError("expected texts")
         pairs = pairs_of(len(names), description["form"])
-        return _Header(names, pairs, games[description["game"]].matches(), openings)
+        return names, pairs, games[description["game"]].matches(), openings
     except (KeyError, TypeError, ValueError):
         raise MatchError(f"{path}, line 1: a broken description of the match found; {REPAIR}") from None
 
@@ -157,9 +149,8 @@ def _check_header(path: Path, description: Mapping[str, Any], run: Run) -> None:
             )
 
 
-def _check_players(game: GameResult, header: _Header, run: Run) -> None:
+def _check_players(game: GameResult, names: Sequence[str], pairs: Sequence[tuple[int, int]], run: Run) -> None:
     """Check that a game has the players that the schedule gives its number. Raises ValueError."""
-    names, pairs = header.players, header.pairs
     if game.number < 0 or (run.task is not None and unit_of(game.number) not in run.share):
         raise ValueError(f"is of another task, expected a game of task {run.task}")
     for name in (game.black, game.white):
