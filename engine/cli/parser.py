@@ -79,7 +79,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("formatter_class", Formatter)
         super().__init__(**settings, add_help=False)
-        add_help_flags(self)
+        self.add_argument("-h", "--help", action=HelpAction, const=False, help="show the main options")
+        self.add_argument("--help-all", action=HelpAction, const=True, help="show all options")
 
     def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn; it raises here
         hint = (
@@ -157,7 +158,8 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
                 paragraph.append(line)
                 continue
             if paragraph:
-                lines += _wrapped(" ".join([*paragraph, line] if line.endswith(":") else paragraph), width)
+                whole = " ".join([*paragraph, line] if line.endswith(":") else paragraph)
+                lines += screen.wrap(tr(whole), width) if is_japanese() else textwrap.wrap(whole, width)
                 paragraph = []
                 if line.endswith(":"):
                     continue
@@ -176,10 +178,6 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
     def add_usage(self, usage, actions, groups, prefix=None):  # type: ignore[no-untyped-def]  # as argparse's
         super().add_usage(usage, actions, groups, tr("usage: ") if prefix is None else prefix)
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return screen.wrap(tr(text), width) if is_japanese() else textwrap.wrap(text, width)
 
 
 def translated_help(text: str, *, is_short: bool = False) -> str:
@@ -207,11 +205,6 @@ class HelpAction(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         sys.stdout.write(parser.format_help() if self.const else short_help(parser))
         parser.exit()
-
-
-def add_help_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-h", "--help", action=HelpAction, const=False, help="show the main options")
-    parser.add_argument("--help-all", action=HelpAction, const=True, help="show all options")
 
 
 def short_help(parser: argparse.ArgumentParser) -> str:
