@@ -4,6 +4,7 @@
 on a thread of its own if games are played in other processes. `duel` plays the matches of gate and ladder.
 """
 
+import functools
 import json
 import threading
 import time
@@ -123,7 +124,6 @@ class Loop:
         self._shares = newest_shares(events)
         self._failure_limit = FailureLimit()
         self._matches, self._adapt = matches, adapt
-        self._learner: Learner | None = None
         self._training: threading.Thread | None = None
         self._failure: Exception | None = None
         self._tally = Tally()
@@ -194,7 +194,7 @@ class Loop:
     def _begin(self) -> None:
         state = self.store.state
         if not state.network and state.generation >= self.settings.without_network:
-            name = self.store.keep_network(self._get_learner().first())
+            name = self.store.keep_network(self._learner.first())
             self.store.update(network=name)
             self.store.journal.append("promotion", generation=0, network=name)
         self._send_network()
@@ -292,7 +292,7 @@ class Loop:
         self._phase = f"the training of network {generation}"
         latest: dict[str, float] = {}
         rows, steps = state.planned_rows, state.planned_steps
-        path, window = self._get_learner().run(
+        path, window = self._learner.run(
             self.store.planned(), generation, rows, state.steps, steps, lambda _, values: latest.update(values)
         )
         name = self.store.keep_network(path)
@@ -352,10 +352,9 @@ class Loop:
             self.store.journal.append("lost", part="engine", why=why)
             self.say(f"engine {why}; its game is dropped, and the engine is started again")
 
-    def _get_learner(self) -> Learner:
-        if self._learner is None:
-            self._learner = self._make_learner()
-        return self._learner
+    @functools.cached_property
+    def _learner(self) -> Learner:
+        return self._make_learner()
 
     # -- reports -----------------------------------------------------------------------------------------------------
 

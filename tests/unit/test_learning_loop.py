@@ -99,8 +99,8 @@ def test_training_in_turn_is_no_time_of_self_play(tmp_path: Path) -> None:
     begin = time.monotonic()
     made = loop(tmp_path, lambda *_: PLAYED, [], Players(), ladder=0)
     made._concurrent = False
-    learn = made._get_learner().run
-    made._get_learner().run = lambda *each: time.sleep(0.2) or learn(*each)  # type: ignore[method-assign, func-returns-value]
+    learn = made._learner.run
+    made._learner.run = lambda *each: time.sleep(0.2) or learn(*each)  # type: ignore[method-assign, func-returns-value]
     made.run(Goal(generations=4))
     events = Journal(tmp_path / "run" / NAME).read()
     seconds = {
