@@ -237,13 +237,8 @@ def from_katago(arrays: Arrays) -> Iterator[tuple[int, dict[str, Array]]]:
 
 def _side(arrays: Arrays) -> int:
     """Check all arrays, and return the side L of their planes."""
-    for name in (
-        "binaryInputNCHWPacked",
-        "globalInputNC",
-        "policyTargetsNCMove",
-        "globalTargetsNC",
-        "valueTargetsNCHW",
-    ):
+    names = ("binaryInputNCHWPacked", "globalInputNC", "policyTargetsNCMove", "globalTargetsNC", "valueTargetsNCHW")
+    for name in names:
         if name not in arrays:
             raise NetworkError(f"no array {name} found, expected KataGo's training rows with {PLANES} planes")
     side = int(arrays["valueTargetsNCHW"].shape[-1])
