@@ -93,7 +93,7 @@ def _batches(best: Choice) -> Iterator[Choice]:
 
 def _workers(best: Choice) -> Iterator[Choice]:
     cores = usable_cores()
-    counts = {1, cores // 2, cores} if best["device"] == "cpu" else {2, 3, 4, cores // 2, cores}
+    counts = {1, cores // 2, cores} if best["device"] == "cpu" else {2, 3, 4, 6, cores // 2, cores}
     for count in sorted(counts - {0}):
         yield {**best, "workers": count}
 

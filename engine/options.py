@@ -80,7 +80,7 @@ class SearchOptions:
     )
     workers: int | None = number(
         None, 1, 256, "set the number of search threads on one tree", SEARCH, live=False, unset="one per core",
-        more="On a processor one per core is also the maximum. A GPU gets six if there are as many cores.",
+        more="On a processor one per core is also the maximum. A GPU gets six (three for each evaluation worker).",
         katago="numSearchThreads", usi=Usi("Threads", "UCT_Threads"),
     )
     batches_in_flight: int | None = number(

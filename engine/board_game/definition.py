@@ -119,7 +119,7 @@ class BoardGame:
         source = self.source + Path(__file__).with_name("kernels.py").read_bytes()
         source += b"".join(_imported(value) for value in getattr(self.play, "py_func", self.play).__globals__.values())
         # Two games of one file may have different functions.
-        source += b"".join(_place(getattr(self, name)) for name in FUNCTIONS)
+        source += b"".join(_content(getattr(self, name)) for name in FUNCTIONS)
         facts = self.title, self.size, self.planes, self.move_planes, self.symmetric, str(np.dtype(self.state))
         return hashlib.sha256(repr(facts).encode() + source).hexdigest()[:16]
 
@@ -144,22 +144,31 @@ class BoardGame:
 
 def _imported(value: Any) -> bytes:
     """Return the part of a global of the author's file that kernels may contain, and another file may define."""
-    if isinstance(value, int | float | tuple | np.generic):
-        return repr(value).encode()
-    if isinstance(value, np.ndarray):
-        return value.tobytes()
+    if isinstance(value, int | float | tuple | np.generic | np.ndarray):
+        return _content(value)
     try:
         return Path(inspect.getfile(getattr(value, "py_func", value))).read_bytes()
     except (TypeError, OSError):
         return b""
 
 
-def _place(function: Any) -> bytes:
-    """Return the differences of a function from the others of its file: its place, and the numbers that it keeps."""
-    inner = getattr(function, "py_func", function)
-    code, cells = getattr(inner, "__code__", None), getattr(inner, "__closure__", None) or ()
-    place = getattr(inner, "__qualname__", ""), code and code.co_firstlineno, getattr(inner, "__defaults__", None)
-    return repr(place).encode() + b"".join(_imported(cell.cell_contents) for cell in cells)
+def _content(value: Any, above: tuple[Any, ...] = ()) -> bytes:
+    """Return the part of a value that kernels may contain: of a function its code and the values that it keeps."""
+    inner = getattr(value, "py_func", value)
+    code = getattr(inner, "__code__", None)
+    if code is not None:
+        if any(inner is each for each in above):  # it calls itself
+            return b""
+        kept = [inner.__defaults__, *(cell.cell_contents for cell in inner.__closure__ or ())]
+        kept += [each for each in code.co_consts if not hasattr(each, "co_code")]
+        place = repr((inner.__qualname__, code.co_firstlineno, code.co_code)).encode() + _imported(inner)
+        return place + b"".join(_content(each, (*above, inner)) for each in kept)
+    if isinstance(value, tuple):
+        return b"".join(b"," + _content(each, above) for each in value)
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape}".encode() + value.tobytes()
+    # Other objects have texts that differ between processes.
+    return repr(value if isinstance(value, str | bytes | int | float | np.generic) else type(value)).encode()
 
 
 def fault_of(error: Exception, file: str) -> str:

@@ -154,16 +154,18 @@ class EngineProcess:
         if farewell and self.is_running:
             with contextlib.suppress(EngineError):
                 self.send(farewell)
-        stdin = self._process.stdin
-        if stdin is not None:
-            with contextlib.suppress(OSError):
-                stdin.close()
+        self.close_input()
         self._wait(deadline)
         for reader in self._readers:
             reader.join(max(deadline - time.monotonic(), 0.0))
         self.kill()
         for reader in self._readers:
             reader.join(1.0)  # a child in a separate session may hold a pipe open: it is left to the daemon thread
+
+    def close_input(self) -> None:
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
 
     def kill(self) -> None:
         """Kill the process and its children. Thread-safe."""

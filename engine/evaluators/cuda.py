@@ -30,11 +30,11 @@ LOST = frozenset((700, 702, *range(714, 720), 721, 810))
 """Errors after which, according to cuda.h, every further call fails until the process ends."""
 PAGE = 4096
 BLOCK = 256  # threads in a CUDA block of the unpacking kernel
-SPINNING_CORES = 8
+SPINNING_CORES = 10
 """Cores from which a thread may spin while it waits for a GPU. With fewer it sleeps, because the search needs the
 cores.
 
-This many cores hold a GPU's two evaluation workers, four search workers and the protocol. CUDA itself spins unless it
+This many cores hold a GPU's two evaluation workers, six search workers and the protocol. CUDA itself spins unless it
 has more contexts than processors. The gain of this rule has not been measured."""
 BLOCKING_SYNC = 4  # CU_CTX_SCHED_BLOCKING_SYNC
 # CU_STREAM_NON_BLOCKING: work on the default stream, even of other threads, does not disturb a capture

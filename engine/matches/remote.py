@@ -90,10 +90,20 @@ def placed(player: EngineSpec, places: Places, is_yomi: bool) -> EngineSpec:
     return dataclasses.replace(player, command=(*OWN, *(places.get(word, word) for word in words)))
 
 
-class PooledGames(UnitPool):
-    """Plays pairs of games on a cluster or in processes."""
+class PooledGames:
+    """Plays pairs of games on a cluster or in processes. `folder` receives the records."""
 
-    folder = Path()  # receives the records
+    def __init__(
+        self,
+        place: ClusterOptions | int,
+        prepare: Callable[[int], tuple[Recipe, int]],
+        say: Callable[[str], None],
+        folder: Path = Path(),
+    ) -> None:
+        self._pool, self._folder = UnitPool(place, prepare, say), folder
+
+    def close(self) -> None:
+        self._pool.close()
 
     def play(self, tasks: Sequence[Any]) -> Iterator[Any]:
         """Play games. Yield each game once its pair is finished and its records are written.
@@ -105,9 +115,9 @@ class PooledGames(UnitPool):
         units: dict[int, list[Any]] = {}
         for task in tasks:
             units.setdefault(unit_of(task.number), []).append(task)
-        for _, (games, files) in self.run(units.items()):
+        for _, (games, files) in self._pool.run(units.items()):
             for name, content in files.items():
-                write_atomically(self.folder / name, content)
+                write_atomically(self._folder / name, content)
             yield from games
 
 
@@ -137,6 +147,4 @@ def match_on_cluster(
     networks = tuple(dict.fromkeys(file for file in named if Path(file).is_file()))
     owned = [is_own(player) for player in plan.players]
     recipe = Recipe(MatchUnits, (game, dataclasses.replace(plan, parallel=1), owned), networks)
-    games = PooledGames(options, lambda actors: (recipe, 1), say)
-    games.folder = plan.folder
-    return games
+    return PooledGames(options, lambda actors: (recipe, 1), say, plan.folder)

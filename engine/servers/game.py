@@ -87,14 +87,14 @@ class ServerGame(abc.ABC, Generic[D]):
     def save(self) -> None:
         """Write the record, after each move, so that a crash loses nothing. Raises OSError."""
 
-    def find_record(self, load: Callable[[Path], R], is_ours: Callable[[R], bool]) -> R | None:
-        """Return the record that an earlier run wrote of this game, and continue its file.
+    def find_record(self, load: Callable[[Path], R], is_ours: Callable[[R], bool], *, has_moves: bool) -> R | None:
+        """Return the record that an earlier run wrote of this game, and continue its file; None if there is none.
 
-        If there is none, return None. A record of another game with the same id and names is never overwritten.
+        Finished records with the same id and names stay. A game without moves continues only a record of today.
         """
         day, folder, stem = len("YYYYMMDD"), self.path.parent, self.path.stem
         # The game may have begun on another day. Latest first.
-        found = folder.glob("[0-9]" * day + f"{stem[day:]}*{self.suffix}")
+        found = folder.glob(("[0-9]" * day if has_moves else stem[:day]) + f"{stem[day:]}*{self.suffix}")
         for path in sorted(found, key=lambda path: (path.name[:day], len(path.name), path.name), reverse=True):
             try:
                 record = load(path)

@@ -279,7 +279,8 @@ class Trainer:
         found |= losses.losses(outputs, example) | self.network.losses(outputs, example)
         loss = self._total(found, self.weights, outputs, example)
         if not isinstance(loss, Tensor) or loss.numel() != 1:
-            raise NetworkError(f"loss: {type(loss).__name__} found, expected a tensor with one number")
+            form = getattr(loss, "shape", type(loss).__name__)
+            raise NetworkError(f"loss: {form} found, expected a tensor with one number")
         self.scaler.scale(loss).backward()
         if settings.clip:
             self.scaler.unscale_(self.optimizer)

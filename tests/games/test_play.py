@@ -227,19 +227,32 @@ def test_games_of_one_file_with_other_functions_are_other_games(tmp_path: Path) 
     path, parts = tmp_path / "game.py", GOOD.partition("GAME = ")
     path.write_text(
         f"""{parts[0]}
+from numba import njit
 def ended(last, value=-1.0):
     def result(state):
         return state.ply == last, value
+    return result
+def calling(last):
+    check = njit(lambda ply: ply == last)
+    def result(state):
+        return check(state.ply), -1.0
     return result
 def other(state):
     return state.ply == 5, -1.0
 """
         + "".join(
             f"\n{name} = {parts[2].replace('result=result', f'result={result}')}"
-            for name, result in (("GAME", "result"), ("TWO", "ended(2)"), ("FOUR", "ended(4)"), ("OTHER", "other"))
+            for name, result in (
+                ("GAME", "result"),
+                ("TWO", "ended(2)"),
+                ("FOUR", "ended(4)"),
+                ("OTHER", "other"),
+                ("ONE", "calling(1)"),
+                ("THREE", "calling(3)"),
+            )
         )
     )
-    for name, moves in (("GAME", 3), ("TWO", 2), ("FOUR", 4), ("OTHER", 5)):
+    for name, moves in (("GAME", 3), ("TWO", 2), ("FOUR", 4), ("OTHER", 5), ("ONE", 1), ("THREE", 3)):
         game = BoardState(game_of_file(f"{path}:{name}").board_game)
         while not game.is_over:
             game.push(game.legal_moves()[0])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -181,6 +183,24 @@ def test_an_engine_ends_with_its_object(tmp_path: Path) -> None:
     del engine
     gc.collect()
     assert not process.is_running
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_copy_of_the_program_leaves_the_engine_alone(tmp_path: Path) -> None:
+    script = """
+import os, sys, warnings, yomi
+warnings.simplefilter("ignore")
+engine = yomi.open_engine("yomi:evaluator=rollouts,visits=2", "go")
+child = os.fork()
+if not child:
+    del engine
+    sys.exit(0)
+os.waitpid(child, 0)
+print(engine.play(yomi.go.Game(5)).move is not None)
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert (found.returncode, found.stdout) == (0, "True\n"), found.stderr
 
 
 @pytest.mark.process

@@ -370,12 +370,14 @@ def _side_by_side(
 
 @contextlib.contextmanager
 def _working(progress: Progress) -> Iterator[None]:
-    """Send messages to `progress`. Files that cannot be read or written become errors of yomi."""
+    """Send messages to `progress`. A file that cannot be read or written becomes an error of yomi."""
     try:
         with reported(progress):
             yield
     except OSError as error:
-        raise LineError(f"{error.filename or 'output'}: {error.strerror or error}") from error
+        if error.filename is None:  # perhaps of a function of the caller
+            raise
+        raise LineError(f"{error.filename}: {error.strerror or error}") from error
 
 
 def _name(options: Mapping[str, Value]) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import os
 import re
 import threading
 import weakref
@@ -43,7 +44,8 @@ class ExternalEngine(Generic[P]):
         self._client, self.game = client, game
         self._lock = threading.Lock()
         self._end = ""  # why the engine is closed
-        self._finalizer = weakref.finalize(self, client.close)
+        self._finalizer = weakref.finalize(self, _end_process, client.process, os.getpid())
+        self._finalizer.atexit = False  # an engine ends with its input
 
     @property
     def name(self) -> str:
@@ -72,10 +74,7 @@ class ExternalEngine(Generic[P]):
             return Decision(move, reply or None, False, False, "", report)
 
     def analyse(self, position: P, limit: Limit | None = None) -> Report:
-        """Search a position and return the report. Without a limit this takes 5 seconds. Errors: see `play`.
-
-        A GTP engine is stopped at its first report with enough visits, so it may make more.
-        """
+        """Search a position for 5 seconds or until the limit, which GTP engines exceed a little. Errors: see `play`."""
         with self._turn(position, limit) as raw:
             lines, seconds = self._analyse(position, raw, limit or Limit(seconds=SECONDS))
             if not lines:
@@ -85,7 +84,8 @@ class ExternalEngine(Generic[P]):
     def close(self) -> None:
         """End the process; later calls raise ClosedError."""
         self._end = self._end or "the engine is closed"
-        self._finalizer()
+        self._finalizer.detach()
+        self._client.close()
 
     def __enter__(self) -> Self:
         return self
@@ -244,6 +244,12 @@ class _UsiEngine(ExternalEngine[P]):
         words += [f"depth {limits.depth}"] if limits.depth is not None else []
         start = START_WORD if raw.initial_sfen == STARTPOS else raw.initial_sfen
         return self._client.start(start, position.moves, " ".join(words), allowed)
+
+
+def _end_process(process: Any, owner: int) -> None:
+    if os.getpid() == owner:  # no copy of it after a fork
+        process.kill()
+        process.close_input()
 
 
 def open_engine(command: str, game: str = "go", *, timeout: float = TIMEOUT) -> ExternalEngine[Any]:

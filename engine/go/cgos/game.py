@@ -157,7 +157,7 @@ class CgosGame(ServerGame[GoReply]):
         self.resumed_at = 0  # number of moves in the setup that last resumed the game
         self.result = ""
         self._date = time.strftime("%Y-%m-%d")
-        record = self.find_record(load_record, self._is_ours)
+        record = self.find_record(load_record, self._is_ours, has_moves=bool(self.moves))
         if record is not None:
             self._date = record.date
             for node, move in zip(_moves_in(record), self.moves, strict=False):
@@ -211,7 +211,8 @@ class CgosGame(ServerGame[GoReply]):
             known = [(move.color, setup.board.parse_vertex(move.vertex)) for move in self.moves]
         except VertexError:  # `to_sgf` writes a comment about it
             return False
-        is_same = (record.board, record.black, record.white) == (setup.board, setup.names[BLACK], setup.names[WHITE])
+        names = setup.names[BLACK], setup.names[WHITE]
+        is_same = (record.board, record.komi, record.black, record.white) == (setup.board, setup.komi, *names)
         count = min(len(known), len(played))
         return is_same and not record.result and len(played) <= len(known) + 1 and played[:count] == known[:count]
 

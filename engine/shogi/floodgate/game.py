@@ -6,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -236,12 +237,13 @@ class CsaGame(ServerGame[Decision]):
         self.record = GameRecord()
         self._started = time.strftime("%Y/%m/%d %H:%M:%S")
         # `resume` keeps the comments of a record that an earlier run wrote.
-        record = self.find_record(lambda path: load_records(path)[0], lambda record: self._is_ours(record, summary))
+        begun = bool(summary.record.moves)
+        record = self.find_record(lambda path: load_records(path)[0], partial(self._is_ours, summary), has_moves=begun)
         if record is not None:
             self.record, self._started = record, record.info.get("START_TIME", self._started)
         self.resume(summary)
 
-    def _is_ours(self, record: GameRecord, summary: Summary) -> bool:
+    def _is_ours(self, summary: Summary, record: GameRecord) -> bool:
         """Return whether a record is an unfinished record of this game. Our last move may be missing on the server."""
         known, played = ([move.move for move in one.moves] for one in (summary.record, record))
         is_same = record.initial == summary.record.initial and {BLACK: record.black, WHITE: record.white} == self.names
