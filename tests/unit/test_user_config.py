@@ -4,6 +4,7 @@ import errno
 import os
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -107,9 +108,10 @@ def test_accounts_on_servers(file: Path) -> None:
     class Account:
         options = {"visits": 8}  # noqa: RUF012
         places: dict[str, str] = {}  # noqa: RUF012
+        server = SimpleNamespace(size=9)
 
     file.write_text("visits = 7\nsize = 19\nworkers = 3\n")
-    options = account_options(Account(), GO, size=9)  # type: ignore[arg-type]
+    options = account_options(Account(), GO, visits=6)  # type: ignore[arg-type]
     assert (options.visits, options.size, options.workers) == (8, 9, 3)
 
 
