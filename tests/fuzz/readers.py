@@ -502,7 +502,7 @@ user = "a"
 password_file = "~/.a"
 games = 3
 engine.visits = 400
-engine.komi = 7.5
+engine.c_puct = 1.5
 [accounts.b]
 server = "wars"
 user = "b"
