@@ -74,7 +74,7 @@ class ExternalEngine(Generic[P]):
             return Decision(move, reply or None, False, False, "", report)
 
     def analyse(self, position: P, limit: Limit | None = None) -> Report:
-        """Search a position for 5 seconds or until the limit, which GTP engines exceed a little. Errors: see `play`."""
+        """Search a position until the limit, which GTP engines may exceed, or for 5 seconds. Errors: see `play`."""
         with self._turn(position, limit) as raw:
             lines, seconds = self._analyse(position, raw, limit or Limit(seconds=SECONDS))
             if not lines:
